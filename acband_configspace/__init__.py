@@ -1,0 +1,33 @@
+"""AC-Band as a plugin for SMAC and ConfigSpace.
+
+The public names are loaded on first use: the core, the tables and the processes that run the
+racers must not pay for importing SMAC.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from acband_configspace._version import __version__
+
+if TYPE_CHECKING:
+    from acband_configspace.schedule import Schedule as Schedule
+    from acband_configspace.schedule import sufficient_budget as sufficient_budget
+
+_HOMES = {
+    "Schedule": "acband_configspace.schedule",
+    "sufficient_budget": "acband_configspace.schedule",
+}
+
+__all__ = ["Schedule", "__version__", "sufficient_budget"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
