@@ -1,0 +1,92 @@
+"""Runtime tables: how long each configuration takes on each instance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from acband_configspace.checks import real_number, whole_number
+from acband_configspace.statistics import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class RuntimeTable:
+    """Runtimes in seconds, a row per configuration, a column per instance.
+
+    The array is neither copied nor changed, and may be memory-mapped. A runtime at or above the
+    cutoff, or infinite, means that the configuration did not solve the instance.
+    """
+
+    runtimes: Floats
+    cutoff: float
+
+    def __post_init__(self) -> None:
+        cutoff = real_number("cutoff", self.cutoff)
+        if not 0 < cutoff < np.inf:
+            raise ValueError(f"cutoff must be positive and finite but got {self.cutoff!r}")
+        runtimes = np.asanyarray(self.runtimes)
+        if not np.issubdtype(runtimes.dtype, np.number) or np.iscomplexobj(runtimes):
+            raise TypeError(f"runtimes must be numbers but got an array of {runtimes.dtype}")
+        if runtimes.ndim != 2 or 0 in runtimes.shape:
+            raise ValueError(
+                "runtimes must be a table of configurations × instances but got shape "
+                f"{runtimes.shape}"
+            )
+        lowest = float(runtimes.min())  # NaN if any is: one pass, no temporary array
+        if np.isnan(lowest):
+            raise ValueError("runtimes must be numbers (inf for unsolved) but got NaN")
+        if lowest < 0:
+            raise ValueError(f"runtimes must not be negative but got {lowest}")
+        object.__setattr__(self, "runtimes", runtimes)
+        object.__setattr__(self, "cutoff", cutoff)
+
+    @property
+    def n_configs(self) -> int:
+        """Number of configurations (rows)."""
+        return int(self.runtimes.shape[0])
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances (columns)."""
+        return int(self.runtimes.shape[1])
+
+    def mean_runtimes(self) -> npt.NDArray[np.float64]:
+        """Return each configuration's mean runtime over all instances, capped at the cutoff."""
+        # Row by row: capping the whole table at once would copy it.
+        return np.array([np.minimum(row, self.cutoff).mean(dtype=float) for row in self.runtimes])
+
+    def gap_to_best(self, configuration: int) -> float:
+        """Return how much longer a configuration takes than the best one: 0.1 is 10 % longer."""
+        means = self.mean_runtimes()
+        return float(means[configuration] / means.min() - 1.0)
+
+
+def synthetic_table(
+    n_configs: int = 948,
+    n_instances: int = 20118,
+    *,
+    cutoff: float = 900.0,
+    spread: float = 0.6,
+    seed: int = 0,
+) -> RuntimeTable:
+    """Make a table up: heavy-tailed runtimes, the same for the same seed.
+
+    log runtime = difficulty of the instance + slowness of the configuration (standard deviation
+    ``spread``) + how the two get on with each other. The default shape is that of the paper's SAT
+    data; the numbers are invented.
+    """
+    n_configs = whole_number("n_configs", n_configs, at_least=1)
+    n_instances = whole_number("n_instances", n_instances, at_least=1)
+    rng = np.random.default_rng(seed)
+    difficulty = rng.standard_normal(n_instances, dtype=np.float32) * 2.0
+    slowness = rng.gamma(2.0, spread / np.sqrt(2.0), n_configs).astype(np.float32)
+    runtimes = np.empty((n_configs, n_instances), dtype=np.float32)
+    for row, slow in zip(runtimes, slowness, strict=True):
+        rng.standard_normal(dtype=np.float32, out=row)
+        row += difficulty
+        row += slow
+        np.exp(row, out=row)
+        np.minimum(row, cutoff, out=row)
+    return RuntimeTable(runtimes, cutoff)
