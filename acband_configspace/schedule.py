@@ -76,6 +76,32 @@ class Epoch:
 
 
 @dataclass(frozen=True)
+class Supply:
+    """What there is to race with; by default as much as one could ask for."""
+
+    n_given: int = 1
+    """Configurations that take part from the start besides the new ones: θ_0, and the user's."""
+    n_available: int | None = None
+    """New configurations that exist (a finite space), None for no limit."""
+    n_instances: int | None = None
+    """Distinct instances, None for no limit. Within a group none is used twice, so a group gets
+    at most this many races; groups share instances once there are fewer than races."""
+    results_kept: bool = False
+    """Whether a configuration's result on an instance, once known, is never run for again. It is
+    so if all racers run to their end, and instances are few: then n_trials is smaller."""
+
+    def __post_init__(self) -> None:
+        whole_number("n_given", self.n_given, at_least=1)
+        if self.n_available is not None:
+            whole_number("n_available", self.n_available, at_least=0)
+        if self.n_instances is not None:
+            whole_number("n_instances", self.n_instances, at_least=1)
+
+
+UNLIMITED = Supply()
+
+
+@dataclass(frozen=True)
 class Schedule:
     """What AC-Band will do with a budget: its epochs, their rounds, and how many races each gets.
 
@@ -103,6 +129,8 @@ class Schedule:
     """N: how many configurations the guarantee asks for."""
     n0: int
     """n_0, from which the sizes of the epochs follow."""
+    supply: Supply
+    """What there was to plan with."""
     epochs: tuple[Epoch, ...]
 
     @classmethod
@@ -115,7 +143,7 @@ class Schedule:
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
-        n_available: int | None = None,
+        supply: Supply = UNLIMITED,
     ) -> Schedule:
         """Plan for ``budget`` races.
 
@@ -131,11 +159,11 @@ class Schedule:
             How many configurations to draw (N) instead of what α and δ ask for.
         n0 : int | None
             n_0, in (N, 2N]; N + 1 by default. A larger one means fewer epochs.
-        n_available : int | None
-            How many configurations a finite space has besides θ_0; all are used if fewer than N.
+        supply : Supply
+            What there is: a finite space with fewer configurations than N is used up.
         """
         budget = whole_number("budget", budget, at_least=1)
-        frame = _Frame.checked(k, alpha, delta, n_candidates, n0, n_available)
+        frame = _Frame.checked(k, alpha, delta, n_candidates, n0, supply)
         if budget < (least := frame.minimum_budget()):
             raise ValueError(
                 f"budget must be at least {least} races for {frame.n_candidates} configurations "
@@ -153,7 +181,7 @@ class Schedule:
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
-        n_available: int | None = None,
+        supply: Supply = UNLIMITED,
     ) -> Schedule:
         """Plan the largest budget that starts no more than ``n_trials`` racers.
 
@@ -163,7 +191,7 @@ class Schedule:
         n_trials = whole_number("n_trials", n_trials, at_least=2)
         if alpha is not None or n_candidates is not None:
             given = 0.05 if alpha is None else alpha
-            frame = _Frame.checked(k, given, delta, n_candidates, n0, n_available)
+            frame = _Frame.checked(k, given, delta, n_candidates, n0, supply)
             least = frame.with_budget(frame.minimum_budget()).n_trials
             if n_trials < least:
                 raise ValueError(
@@ -174,17 +202,20 @@ class Schedule:
         if n0 is not None:
             raise ValueError(f"n0 needs alpha or n_candidates to be given too but got n0={n0!r}")
 
-        def try_candidates(n: int) -> Schedule | None:
-            frame = _Frame.checked(k, 0.05, delta, n, None, n_available)
+        sensible = min(SENSIBLE_RACES, supply.n_instances or SENSIBLE_RACES)
+
+        def fits(n: int) -> bool:
+            frame = _Frame.checked(k, 0.05, delta, n, None, supply)
             schedule = frame.with_budget(frame.largest_budget(n_trials))
             rounds = [round_ for epoch in schedule.epochs for round_ in epoch.rounds]
-            enough = all(round_.races_per_group >= SENSIBLE_RACES for round_ in rounds)
-            return schedule if enough else None
+            return schedule.n_trials <= n_trials and all(
+                round_.races_per_group >= sensible for round_ in rounds
+            )
 
-        most = n_trials if n_available is None else min(n_trials, max(n_available, 1))
-        best = _last_true(lambda n: try_candidates(n) is not None, 1, most)
+        most = n_trials if supply.n_available is None else min(n_trials, supply.n_available)
+        best = _last_true(fits, 1, max(1, most))
         # With too few trials even for two configurations, these two still race on what there is.
-        frame = _Frame.checked(k, 0.05, delta, best, None, n_available)
+        frame = _Frame.checked(k, 0.05, delta, best, None, supply)
         return frame.with_budget(frame.largest_budget(n_trials))
 
     @staticmethod
@@ -195,15 +226,17 @@ class Schedule:
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
-        n_available: int | None = None,
+        supply: Supply = UNLIMITED,
     ) -> int:
         """Return the least budget that gives every group of every round at least one race."""
-        return _Frame.checked(k, alpha, delta, n_candidates, n0, n_available).minimum_budget()
+        return _Frame.checked(k, alpha, delta, n_candidates, n0, supply).minimum_budget()
 
     @property
     def n_configs(self) -> int:
-        """New configurations drawn over all epochs; θ_0 comes on top."""
-        return sum(epoch.n_configs - 1 for epoch in self.epochs)
+        """New configurations drawn over all epochs; θ_0 and others that are given come on top."""
+        if not self.epochs:
+            return 0
+        return sum(epoch.n_configs - 1 for epoch in self.epochs) - (self.supply.n_given - 1)
 
     @property
     def n_races(self) -> int:
@@ -213,7 +246,11 @@ class Schedule:
     @property
     def n_trials(self) -> int:
         """Racers started at most."""
-        return sum(epoch.n_trials for epoch in self.epochs)
+        racers = sum(epoch.n_trials for epoch in self.epochs)
+        if self.supply.results_kept and self.supply.n_instances is not None:
+            n_configs = self.n_configs + self.supply.n_given
+            return min(racers, n_configs * self.supply.n_instances)
+        return racers
 
     def __str__(self) -> str:
         return _as_table(self)
@@ -237,7 +274,7 @@ def sufficient_budget(
     printed drops the term (2E(C_2 + C_3) - C_1 E(E + 1)) / k that its proof arrives at; the crude
     bound covers it.
     """
-    frame = _Frame.checked(k, alpha, delta, n_candidates, n0, None)
+    frame = _Frame.checked(k, alpha, delta, n_candidates, n0, UNLIMITED)
     configurations = frame.n0 + (2 ** (frame.n_epochs + 1) if crude else 0)
     return configurations / frame.k * math.fsum(frame.weights())
 
@@ -261,15 +298,18 @@ def survivors(group_size: int, share: Fraction) -> int:
     return max(1, min(math.floor(group_size * share), group_size - 1))
 
 
-def cse_rounds(n: int, *, k: int, budget: int, share: Fraction) -> tuple[Round, ...]:
+def cse_rounds(
+    n: int, *, k: int, budget: int, share: Fraction, n_instances: int | None = None
+) -> tuple[Round, ...]:
     """Return the rounds of CSE (Algorithm 1) for n configurations: their sizes are known before.
 
     The paper divides the budget by R = min_x{g^x(n) ≤ k} + min_x{f^x(k) ≤ 1} rounds and
     P_r = ⌊n/k (f(k)/k)^(r-1)⌋ groups. R counts rounds too many where fewer than k are left after
     the first loop, and P_r misses the groups that carried configurations fill up, so that more
     races than B could be run. As in the authors' code, the rounds and groups that really take
-    place are counted.
+    place are counted. ``n_instances`` caps the races of a group.
     """
+    most_races = budget if n_instances is None else n_instances
     shapes = []
     while n >= k:  # lines 1 to 16
         n_groups, carried = divmod(n, k)
@@ -284,7 +324,7 @@ def cse_rounds(n: int, *, k: int, budget: int, share: Fraction) -> tuple[Round, 
         Round(
             n_groups=n_groups,
             group_size=size,
-            races_per_group=budget // (n_groups * len(shapes)),  # line 2
+            races_per_group=min(budget // (n_groups * len(shapes)), most_races),  # line 2
             survivors=kept,
             carried=carried,
         )
@@ -301,7 +341,7 @@ class _Frame:
     delta: float
     n_candidates: int
     n0: int
-    n_available: int | None
+    supply: Supply
 
     @classmethod
     def checked(
@@ -311,7 +351,7 @@ class _Frame:
         delta: float,
         n_candidates: int | None,
         n0: int | None,
-        n_available: int | None,
+        supply: Supply,
     ) -> _Frame:
         k = whole_number("k", k, at_least=2)
         alpha, delta = probability("alpha", alpha), probability("delta", delta)
@@ -320,16 +360,15 @@ class _Frame:
         else:
             wanted = whole_number("n_candidates", n_candidates, at_least=1)
         n = wanted
-        if n_available is not None:
-            n_available = whole_number("n_available", n_available, at_least=0)
-            n = max(1, min(wanted, n_available))
+        if supply.n_available is not None:
+            n = max(1, min(wanted, supply.n_available))
         if n_candidates is not None or n < wanted:
             alpha = -math.expm1(math.log(delta) / n)  # the α for which N_{α,δ} = n
         if n0 is None or n < wanted:
             n0 = n + 1
         elif not n < whole_number("n0", n0, at_least=1) <= 2 * n:
             raise ValueError(f"n0 must lie in (N, 2N] = ({n}, {2 * n}] but got {n0}")
-        return cls(k, alpha, delta, n, n0, n_available)
+        return cls(k, alpha, delta, n, n0, supply)
 
     @property
     def n_epochs(self) -> int:
@@ -349,16 +388,21 @@ class _Frame:
         return [(c2 + c3 - e * c1) / 2**e for e in range(1, self.n_epochs + 1)]
 
     def sizes(self) -> list[int]:
-        """Return n_e = ⌈n_0 / 2^e⌉ + 1 (line 3), cut to what a finite space has left."""
-        left = self.n_available
+        """Return n_e = ⌈n_0 / 2^e⌉ + 1 (line 3), cut to what a finite space has left.
+
+        The first epoch takes in all that is given, where the paper has θ_0 alone.
+        """
+        left = self.supply.n_available
         sizes = []
+        entering = self.supply.n_given
         for e in range(1, self.n_epochs + 1):
             new = -(-self.n0 // 2**e)
             if left is not None:
                 new = min(new, left)
                 left -= new
-            if new:
-                sizes.append(new + 1)
+            if new + entering > 1:
+                sizes.append(new + entering)
+            entering = 1
         return sizes
 
     def with_budget(self, budget: int) -> Schedule:
@@ -371,11 +415,15 @@ class _Frame:
             epoch_budget = math.floor(budget * (weight / total))
             # ρ_e = log2((e + k - 1) / e) of line 3 keeps this share, here without rounding.
             share = Fraction(e, e + self.k - 1)
-            rounds = cse_rounds(size, k=self.k, budget=epoch_budget, share=share)
+            rounds = cse_rounds(
+                size,
+                k=self.k,
+                budget=epoch_budget,
+                share=share,
+                n_instances=self.supply.n_instances,
+            )
             epochs.append(Epoch(e, size, epoch_budget, rounds))
-        return Schedule(
-            budget, self.k, self.alpha, self.delta, self.n_candidates, self.n0, tuple(epochs)
-        )
+        return Schedule(budget=budget, epochs=tuple(epochs), **vars(self))
 
     def minimum_budget(self) -> int:
         def suffices(budget: int) -> bool:
@@ -385,9 +433,18 @@ class _Frame:
         return _first_true(suffices, 1)
 
     def largest_budget(self, n_trials: int) -> int:
-        if not self.sizes():  # nothing but θ_0: any budget does
-            return max(1, n_trials // self.k)
-        return max(1, _first_true(lambda b: self.with_budget(b).n_trials > n_trials, 1) - 1)
+        """Return the largest budget for ``n_trials`` that is of use."""
+        if not self.sizes():  # θ_0 is all there is, and no budget is of any use
+            return 1
+
+        def of_no_use(budget: int) -> bool:
+            if self.supply.n_instances is not None:
+                rounds = [r for epoch in self.with_budget(budget - 1).epochs for r in epoch.rounds]
+                if all(r.races_per_group == self.supply.n_instances for r in rounds):
+                    return True
+            return self.with_budget(budget).n_trials > n_trials
+
+        return max(1, _first_true(of_no_use, 1) - 1)
 
 
 def _first_true(test: Callable[[int], bool], start: int) -> int:
