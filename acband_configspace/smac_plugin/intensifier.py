@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from acband_configspace.schedule import Schedule, Supply
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner
 from acband_configspace.smac_plugin.trials import (
+    RaceRecord,
     is_censored,
     outcome_of,
     refuse_crashed,
@@ -117,7 +118,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._planner = PassPlanner(
             scenario, k=k, alpha=alpha, delta=delta, n_candidates=n_candidates, budget=budget
         )
-        self.race_listener: Callable[[Race, Sequence[TrialValue]], None] | None = None
+        self.race_listener: Callable[[Race, InstanceKey, Sequence[TrialValue]], None] | None = None
         """Called with each race that is over, before anything is decided on it."""
         self.plan_listener: Callable[[PassPlan], None] | None = None
         """Called with the plan of each pass before it starts."""
@@ -136,7 +137,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._queue: deque[TrialInfo] = deque()
         self._awaited: dict[tuple[int, InstanceKey], list[tuple[_OpenRace, int]]] = {}
         self._results: dict[tuple[int, InstanceKey], TrialValue] = {}
-        self._recorded_races: dict[int, Sequence[TrialValue]] = {}
+        self._recorded_races: dict[int, RaceRecord] = {}
         self._recorded_plans: list[PassPlan] = []
         self._n_started = 0
         self._n_races = 0
@@ -225,15 +226,19 @@ class ACBandIntensifier(AbstractIntensifier):
         """Races that are over."""
         return self._n_races
 
+    @property
+    def plans(self) -> list[PassPlan]:
+        """The plans of all passes so far."""
+        self._begin()
+        return [done.plan for done in self._passes]
+
     def replay(
-        self, plans: Sequence[PassPlan], races: Mapping[int, Sequence[TrialValue]], n_started: int
+        self, plans: Sequence[PassPlan], races: Sequence[RaceRecord], *, n_started: int
     ) -> None:
-        """Continue a recorded run: keep its plans, take the outcomes of its races from it."""
-        self.reset()
+        """Be ready to continue a recorded run: ``fill`` will take its races as they are."""
         self._recorded_plans = list(plans)
-        self._recorded_races = dict(races)
+        self._recorded_races = {race.number: race for race in races}
         self._n_started = n_started
-        self.fill()
 
     def __iter__(self) -> Iterator[TrialInfo]:
         """Yield the trials of races that may run now; ends when it has to wait, or is finished.
@@ -355,11 +360,8 @@ class ACBandIntensifier(AbstractIntensifier):
             assert current.contest is not None
             current.keys = self._instances.of_contest(current.contest)
         key = current.keys[race.group][race.index]
-        if race.instance in self._recorded_races:
-            recorded = self._recorded_races.pop(race.instance)
-            for number, value in zip(race.racers, recorded, strict=True):
-                self._keep(number, key, value)
-            self._close(race, recorded)
+        if (record := self._recorded_races.pop(race.instance, None)) is not None:
+            self._repeat(race, record)
             return
         open_race = _OpenRace(race, key, [self._results.get((n, key)) for n in race.racers])
         missing = [i for i, value in enumerate(open_race.values) if value is None]
@@ -380,6 +382,15 @@ class ACBandIntensifier(AbstractIntensifier):
             )
         if not missing:
             self._complete(open_race)
+
+    def _repeat(self, race: Race, record: RaceRecord) -> None:
+        """Take in a race of an earlier process."""
+        for number, value in zip(race.racers, record.values, strict=True):
+            self._keep(number, record.key, value)
+        n_incumbents = len(self._trajectory)
+        self._close(race, record.values)
+        for item in self._trajectory[n_incumbents:]:
+            item.walltime, item.trial = record.walltime, record.n_trials
 
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial; the last one of a race completes it."""
@@ -404,7 +415,7 @@ class ACBandIntensifier(AbstractIntensifier):
         if self._n_races == 0:
             refuse_crashed(values)
         if self.race_listener is not None:
-            self.race_listener(open_race.race, values)
+            self.race_listener(open_race.race, open_race.key, values)
         self._close(open_race.race, values)
 
     def _close(self, race: Race, values: Sequence[TrialValue]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from smac.runhistory.dataclasses import InstanceSeedKey, TrialValue
@@ -10,11 +11,26 @@ from smac.runhistory.enumerations import StatusType
 from smac.scenario import Scenario
 
 from acband_configspace.errors import FirstRaceCrashedError
-from acband_configspace.instances import SEED_LIMIT
+from acband_configspace.instances import SEED_LIMIT, InstanceKey
 from acband_configspace.race import Outcome
 
 #: How many fresh seeds validate a configuration of a target that has no instances.
 VALIDATION_SEEDS = 30
+
+
+@dataclass(frozen=True)
+class RaceRecord:
+    """A finished race, with all that is needed to take it in again."""
+
+    number: int
+    """The race's number: that of its instance in the core."""
+    key: InstanceKey
+    racers: tuple[int, ...]
+    values: tuple[TrialValue, ...]
+    walltime: float
+    """Seconds the run had taken when the race was over."""
+    n_trials: int
+    """Trials that were finished by then."""
 
 
 def succeeded(value: TrialValue) -> bool:
