@@ -192,13 +192,7 @@ class Schedule:
         if alpha is not None or n_candidates is not None:
             given = 0.05 if alpha is None else alpha
             frame = _Frame.checked(k, given, delta, n_candidates, n0, supply)
-            least = frame.with_budget(frame.minimum_budget()).n_trials
-            if n_trials < least:
-                raise ValueError(
-                    f"n_trials must be at least {least} for {frame.n_candidates} configurations "
-                    f"and k={frame.k} but got {n_trials}"
-                )
-            return frame.with_budget(frame.largest_budget(n_trials))
+            return frame.for_trials(n_trials)
         if n0 is not None:
             raise ValueError(f"n0 needs alpha or n_candidates to be given too but got n0={n0!r}")
 
@@ -216,7 +210,7 @@ class Schedule:
         best = _last_true(fits, 1, max(1, most))
         # With too few trials even for two configurations, these two still race on what there is.
         frame = _Frame.checked(k, 0.05, delta, best, None, supply)
-        return frame.with_budget(frame.largest_budget(n_trials))
+        return frame.for_trials(n_trials)
 
     @staticmethod
     def minimum_budget(
@@ -424,6 +418,16 @@ class _Frame:
             )
             epochs.append(Epoch(e, size, epoch_budget, rounds))
         return Schedule(budget=budget, epochs=tuple(epochs), **vars(self))
+
+    def for_trials(self, n_trials: int) -> Schedule:
+        least = self.with_budget(self.minimum_budget()).n_trials
+        if n_trials < least:
+            n_configs = self.n_candidates + self.supply.n_given - 1
+            raise ValueError(
+                f"n_trials must be at least {least} for {n_configs} configurations "
+                f"and k={self.k} but got {n_trials}"
+            )
+        return self.with_budget(self.largest_budget(n_trials))
 
     def minimum_budget(self) -> int:
         def suffices(budget: int) -> bool:

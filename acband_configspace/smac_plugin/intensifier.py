@@ -18,6 +18,7 @@ from smac.scenario import Scenario
 
 from acband_configspace.acband import acband
 from acband_configspace.elimination import Contest
+from acband_configspace.errors import RunDiffersError
 from acband_configspace.instances import InstanceKey, Instances
 from acband_configspace.race import Race
 from acband_configspace.schedule import Schedule, Supply
@@ -118,6 +119,8 @@ class ACBandIntensifier(AbstractIntensifier):
         self._planner = PassPlanner(
             scenario, k=k, alpha=alpha, delta=delta, n_candidates=n_candidates, budget=budget
         )
+        self.additional_configs: Sequence[Configuration] | None = None
+        """What races from the start besides θ_0; None: what a user added to the initial design."""
         self.race_listener: Callable[[Race, InstanceKey, Sequence[TrialValue]], None] | None = None
         """Called with each race that is over, before anything is decided on it."""
         self.plan_listener: Callable[[PassPlan], None] | None = None
@@ -133,14 +136,17 @@ class ACBandIntensifier(AbstractIntensifier):
             seed=self._seed,
         )
         self._configurations: Configurations | None = None
+        self._in_facade = False
         self._passes: list[_Pass] = []
         self._queue: deque[TrialInfo] = deque()
         self._awaited: dict[tuple[int, InstanceKey], list[tuple[_OpenRace, int]]] = {}
         self._results: dict[tuple[int, InstanceKey], TrialValue] = {}
+        self._inherited: set[tuple[int, InstanceKey]] = set()
         self._recorded_races: dict[int, RaceRecord] = {}
         self._recorded_plans: list[PassPlan] = []
         self._n_started = 0
         self._n_races = 0
+        self._n_incumbents = 0
         self._n_successes: Counter[int] = Counter()
         self._finished: str | None = None
 
@@ -246,7 +252,6 @@ class ACBandIntensifier(AbstractIntensifier):
         The callback sees to it that SMAC asks only when there is something to be had.
         """
         while self.fill():
-            self._n_started += 1
             yield self._queue.popleft()
 
     def fill(self) -> bool:
@@ -263,33 +268,51 @@ class ACBandIntensifier(AbstractIntensifier):
                 self._open(race, current)
         return bool(self._queue)
 
+    def hand_out_again(self) -> None:
+        """Queue the trials that were handed out and whose results will not come any more."""
+        waiting = {id(race): race for entries in self._awaited.values() for race, _ in entries}
+        self._awaited.clear()
+        for open_race in waiting.values():
+            self._queue_trials(open_race)
+
     def _begin(self) -> None:
-        if self._configurations is not None:
+        # A schedule that was looked at before there was a facade knew neither what the user adds
+        # nor what a run history holds.
+        in_facade = self._runhistory is not None
+        if self._configurations is not None and self._in_facade == in_facade:
             return
-        given = [] if self._first == "random" else self._given()
-        self._configurations = Configurations(self._scenario.configspace, given, seed=self._seed)
+        self._in_facade = in_facade
+        self._passes.clear()
+        space = self._scenario.configspace
+        self._configurations = Configurations(space, self._given(), seed=self._seed)
         self._start_pass()
-        if self._runhistory is not None:
+        if in_facade:
             self._load_results()
 
     def _given(self) -> list[Configuration]:
         """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""
-        default = self._scenario.configspace.get_default_configuration()
-        default.origin = "Initial Design: Default"
+        given = []
+        if self._first == "default":
+            given.append(self._scenario.configspace.get_default_configuration())
+            given[0].origin = "Initial Design: Default"
+        if self.additional_configs is not None:
+            return [*given, *self.additional_configs]
         if self._config_selector is None:
-            return [default]
+            return given
         # Designs name themselves in the origin of what they sample, "Initial Design: Sobol";
         # a user's own configuration has another one, or "Initial design" if it had none.
         design = self._config_selector._initial_design_configs
-        added = [c for c in design if not str(c.origin).startswith("Initial Design:")]
-        return [default, *added]
+        return [*given, *(c for c in design if not str(c.origin).startswith("Initial Design:"))]
 
     def _load_results(self) -> None:
         """Take over what a stock facade's run history has from before an interruption."""
         for key, value in self.runhistory.items():
             number = self.configurations.number_of(self.runhistory.get_config(key.config_id))
-            if number is not None and key.seed is not None:
+            if number is None or key.seed is None:
+                self._n_started += 1
+            else:
                 self._keep(number, InstanceKey(key.instance, key.seed), value)
+        self._inherited = set(self._results)
 
     def _start_pass(self) -> None:
         """Start the first pass, or the one after the last; without any, the run is finished."""
@@ -363,12 +386,24 @@ class ACBandIntensifier(AbstractIntensifier):
         if (record := self._recorded_races.pop(race.instance, None)) is not None:
             self._repeat(race, record)
             return
-        open_race = _OpenRace(race, key, [self._results.get((n, key)) for n in race.racers])
-        missing = [i for i, value in enumerate(open_race.values) if value is None]
-        n_started = max(self._n_started, self.runhistory.submitted)
-        if n_started + len(missing) > self._scenario.n_trials:
+        trials = [(number, key) for number in race.racers]
+        open_race = _OpenRace(race, key, [self._results.get(trial) for trial in trials])
+        # What was inherited counts when it is first used: so the count is the one it was before
+        # the interruption, and further passes are planned alike.
+        n_new = open_race.values.count(None) + len(self._inherited.intersection(trials))
+        if self._n_started + n_new > self._scenario.n_trials:
             self._finish(f"n_trials={self._scenario.n_trials} leaves no room for another race")
             return
+        self._n_started += n_new
+        self._inherited.difference_update(trials)
+        self._queue_trials(open_race)
+        if None not in open_race.values:
+            self._complete(open_race)
+
+    def _queue_trials(self, open_race: _OpenRace) -> None:
+        """Queue those trials of a race whose results are not known."""
+        race, key = open_race.race, open_race.key
+        missing = [i for i, value in enumerate(open_race.values) if value is None]
         for position in missing:
             number = race.racers[position]
             self._awaited.setdefault((number, key), []).append((open_race, position))
@@ -380,11 +415,14 @@ class ACBandIntensifier(AbstractIntensifier):
                     additional_info={"race": race.instance, "n_racers": len(missing)},
                 )
             )
-        if not missing:
-            self._complete(open_race)
 
     def _repeat(self, race: Race, record: RaceRecord) -> None:
         """Take in a race of an earlier process."""
+        if race.racers != record.racers:
+            raise RunDiffersError(
+                str(self._scenario.output_directory),
+                [f"racers of race {race.instance}: {record.racers} before, {race.racers} now"],
+            )
         for number, value in zip(race.racers, record.values, strict=True):
             self._keep(number, record.key, value)
         n_incumbents = len(self._trajectory)
@@ -396,8 +434,11 @@ class ACBandIntensifier(AbstractIntensifier):
         """Take in the result of a trial; the last one of a race completes it."""
         number = self.configurations.number_of(info.config)
         if number is None or info.seed is None:
-            return  # told without being asked: SMAC keeps it, AC-Band has no use for it
+            # Told without being asked: it takes its share of n_trials, AC-Band has no use for it.
+            self._n_started += 1
+            return
         key = InstanceKey(info.instance, info.seed)
+        self._n_started += (number, key) not in self._awaited
         if self._instances.n_distinct is not None:
             self._keep(number, key, value)
         for open_race, position in self._awaited.pop((number, key), ()):
@@ -412,8 +453,8 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _complete(self, open_race: _OpenRace) -> None:
         values = [value for value in open_race.values if value is not None]
-        if self._n_races == 0:
-            refuse_crashed(values)
+        if open_race.race.instance == 0:
+            refuse_crashed(values, self._scenario)
         if self.race_listener is not None:
             self.race_listener(open_race.race, open_race.key, values)
         self._close(open_race.race, values)
@@ -430,11 +471,16 @@ class ACBandIntensifier(AbstractIntensifier):
     def _refresh_incumbent(self) -> None:
         """Make the newest epoch winner the incumbent, θ_0 before; never one that only failed."""
         winners = [number for done in self._passes for number in done.stream.epoch_winners]
-        number = winners[-1] if winners else 0
-        if not self._n_successes[number]:
-            number, n_successes = self._n_successes.most_common(1)[0]
-            if not n_successes:
-                return
+        leaders = [number for number, _ in self._n_successes.most_common(1)]
+        candidates = [*reversed(winners), 0, *leaders]
+        number = next((n for n in candidates if self._n_successes[n]), None)
+        if number is None:
+            return
         config = self.configurations[number]
-        if not self._incumbents or self._incumbents[0] is not config:
+        if self._incumbents and self._incumbents[0] is config:
+            return
+        self._n_incumbents += 1
+        if self._n_incumbents > len(self._trajectory):
             self._update_trajectory([config])
+        else:  # SMAC loaded the trajectory of an earlier process, which is gone through again
+            self._incumbents = [config]

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 from ConfigSpace import Configuration
 from smac.runhistory.dataclasses import (
     InstanceSeedBudgetKey,
@@ -41,7 +42,10 @@ class LinearRunHistory(RunHistory):
     ) -> float | list[float]:
         """Return the mean cost of a configuration, over all its trials if no keys are given."""
         if instance_seed_budget_keys is None:
-            return self._cost_per_config.get(self._config_ids.get(config, -1), math.nan)
+            id_ = self._config_ids.get(config, -1)
+            if id_ not in self._cost_sums:
+                return math.nan
+            return self._cost_sums[id_] / len(self._config_id_to_isk_to_budget[id_])
         return super().average_cost(config, instance_seed_budget_keys, normalize)
 
     def _add(self, k: TrialKey, v: TrialValue, status: StatusType) -> None:
@@ -52,17 +56,17 @@ class LinearRunHistory(RunHistory):
             self._running_by_key[k] = info
         else:
             self._running_by_key.pop(k, None)
-            self._register(k, v, previous)
+            if previous is None or previous.status == StatusType.RUNNING:
+                self._register(k, v)
+            else:
+                self._register_all_again(k.config_id)
         self._running_trials = list(self._running_by_key.values())
 
-    def _register(self, k: TrialKey, v: TrialValue, previous: TrialValue | None) -> None:
+    def _register(self, k: TrialKey, v: TrialValue) -> None:
         assert isinstance(v.cost, float)
         trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
         trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
         total = self._cost_sums.get(k.config_id, 0.0) + v.cost
-        if previous is not None and previous.status != StatusType.RUNNING:  # it is replaced
-            assert isinstance(previous.cost, float)
-            total -= previous.cost
         self._cost_sums[k.config_id] = total
         self._num_trials_per_config[k.config_id] = len(trials)
         self._cost_per_config[k.config_id] = total / len(trials)
@@ -72,6 +76,15 @@ class LinearRunHistory(RunHistory):
         if v.status == StatusType.SUCCESS:
             self._lowest, self._highest = min(self._lowest, v.cost), max(self._highest, v.cost)
         self._objective_bounds = [(self._lowest, self._highest)]
+
+    def _register_all_again(self, config_id: int) -> None:
+        """Do what takes a look at all trials: one was replaced, and sums do not forget."""
+        config = self._ids_config[config_id]
+        costs = self._cost(config)
+        self._cost_sums[config_id] = float(np.sum(costs))
+        self.update_cost(config)
+        self._update_objective_bounds()
+        ((self._lowest, self._highest),) = self._objective_bounds
 
     def save(self, filename: str | Path = "runhistory.json") -> None:
         """Save in SMAC's format; without its indentation, which takes most of the time."""
