@@ -35,7 +35,7 @@ from acband_configspace.smac_plugin.trials import (
 )
 from acband_configspace.smac_plugin.waiting import RaceCallback
 from acband_configspace.statistics import Statistic, get_statistic
-from acband_configspace.streaming import RaceStream, Signal
+from acband_configspace.streaming import RaceStream
 
 logger = logging.getLogger(__name__)
 
@@ -260,12 +260,9 @@ class ACBandIntensifier(AbstractIntensifier):
         while not self._queue and self._finished is None:
             current = self._passes[-1]
             race = current.stream.ask()
-            if race is Signal.WAIT:
+            if not isinstance(race, Race):
                 break
-            if race is Signal.DONE:
-                self._start_pass()
-            elif isinstance(race, Race):
-                self._open(race, current)
+            self._open(race, current)
         return bool(self._queue)
 
     def hand_out_again(self) -> None:
@@ -308,11 +305,10 @@ class ACBandIntensifier(AbstractIntensifier):
         """Take over what a stock facade's run history has from before an interruption."""
         for key, value in self.runhistory.items():
             number = self.configurations.number_of(self.runhistory.get_config(key.config_id))
-            if number is None or key.seed is None:
-                self._n_started += 1
-            else:
-                self._keep(number, InstanceKey(key.instance, key.seed), value)
-        self._inherited = set(self._results)
+            if number is not None and key.seed is not None:
+                trial = (number, InstanceKey(key.instance, key.seed))
+                self._keep(*trial, value)
+                self._inherited.add(trial)
 
     def _start_pass(self) -> None:
         """Start the first pass, or the one after the last; without any, the run is finished."""
@@ -388,14 +384,18 @@ class ACBandIntensifier(AbstractIntensifier):
             return
         trials = [(number, key) for number in race.racers]
         open_race = _OpenRace(race, key, [self._results.get(trial) for trial in trials])
+        inherited = self._inherited.intersection(trials)
+        missing = {t for t, value in zip(trials, open_race.values, strict=True) if value is None}
         # What was inherited counts when it is first used: so the count is the one it was before
-        # the interruption, and further passes are planned alike.
-        n_new = open_race.values.count(None) + len(self._inherited.intersection(trials))
-        if self._n_started + n_new > self._scenario.n_trials:
+        # the interruption, and further passes are planned alike. SMAC counts also what it was
+        # told without having asked, and not again what it had asked for before.
+        n_started = self._n_started + len(missing | inherited)
+        n_submitted = self.runhistory.submitted + len(missing - inherited)
+        if max(n_started, n_submitted) > self._scenario.n_trials:
             self._finish(f"n_trials={self._scenario.n_trials} leaves no room for another race")
             return
-        self._n_started += n_new
-        self._inherited.difference_update(trials)
+        self._n_started = n_started
+        self._inherited -= inherited
         self._queue_trials(open_race)
         if None not in open_race.values:
             self._complete(open_race)
@@ -434,11 +434,8 @@ class ACBandIntensifier(AbstractIntensifier):
         """Take in the result of a trial; the last one of a race completes it."""
         number = self.configurations.number_of(info.config)
         if number is None or info.seed is None:
-            # Told without being asked: it takes its share of n_trials, AC-Band has no use for it.
-            self._n_started += 1
-            return
+            return  # told without being asked: SMAC keeps it, AC-Band has no use for it
         key = InstanceKey(info.instance, info.seed)
-        self._n_started += (number, key) not in self._awaited
         if self._instances.n_distinct is not None:
             self._keep(number, key, value)
         for open_race, position in self._awaited.pop((number, key), ()):
@@ -465,8 +462,11 @@ class ACBandIntensifier(AbstractIntensifier):
         for number, value in zip(race.racers, values, strict=True):
             self._n_successes[number] += succeeded(value)
         outcome = outcome_of(values, needs_all_costs=self._statistic.needs_all_costs)
-        self._passes[-1].stream.tell(race, outcome)
+        stream = self._passes[-1].stream
+        stream.tell(race, outcome)
         self._refresh_incumbent()
+        if stream.winner is not None:
+            self._start_pass()
 
     def _refresh_incumbent(self) -> None:
         """Make the newest epoch winner the incumbent, θ_0 before; never one that only failed."""
