@@ -471,11 +471,11 @@ class ACBandIntensifier(AbstractIntensifier):
     def _refresh_incumbent(self) -> None:
         """Make the newest epoch winner the incumbent, θ_0 before; never one that only failed."""
         winners = [number for done in self._passes for number in done.stream.epoch_winners]
-        leaders = [number for number, _ in self._n_successes.most_common(1)]
-        candidates = [*reversed(winners), 0, *leaders]
-        number = next((n for n in candidates if self._n_successes[n]), None)
-        if number is None:
-            return
+        proven = (number for number in [*reversed(winners), 0] if self._n_successes[number])
+        if (number := next(proven, None)) is None:
+            number, n_successes = self._n_successes.most_common(1)[0]
+            if not n_successes:
+                return
         config = self.configurations[number]
         if self._incumbents and self._incumbents[0] is config:
             return
