@@ -126,8 +126,7 @@ class ACBandOptimizer(SMBO):
             self._runhistory.add_trial(info, value)
             self._used_target_function_walltime += float(value.time)
             self._used_target_function_cputime += float(value.cpu_time)
-        walltime = max(recorded.races[-1].walltime, self._saved_walltime())
-        self._start_time = time.time() - walltime
+        self._restore_clocks(recorded.races[-1].walltime)
         self._acband.fill()
         # SMAC would run a trial before it looks at the limits.
         self._finished = self._acband.finished is not None or self.budget_exhausted
@@ -137,12 +136,18 @@ class ACBandOptimizer(SMBO):
             len(recorded.races),
         )
 
-    def _saved_walltime(self) -> float:
-        """Return the time used until SMAC's files were saved: after the last race, at the end."""
-        path = self._scenario.output_directory / "optimization.json"
-        if not path.exists():
-            return 0.0
-        return float(json.loads(path.read_text(encoding="utf-8"))["used_walltime"])
+    def _restore_clocks(self, walltime: float) -> None:
+        """Count the time of the races, or what was saved later: it has races cut by a limit."""
+        saved = {}
+        if (path := self._scenario.output_directory / "optimization.json").exists():
+            saved = json.loads(path.read_text(encoding="utf-8"))
+        self._start_time = time.time() - max(walltime, saved.get("used_walltime", 0.0))
+        self._used_target_function_walltime = max(
+            self._used_target_function_walltime, saved.get("used_target_function_walltime", 0.0)
+        )
+        self._used_target_function_cputime = max(
+            self._used_target_function_cputime, saved.get("used_target_function_cputime", 0.0)
+        )
 
     def _record(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
         record = RaceRecord(
