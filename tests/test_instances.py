@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acband_configspace.acband import acband
@@ -39,6 +39,7 @@ def meetings(
 
 
 @given(n=st.integers(1, 50), seed=seeds)
+@settings(max_examples=25)
 def test_pairs_of_instances_and_seeds_never_run_out(n, seed):
     instances = Instances(names(n), deterministic=False, seed=seed)
     assert instances.n_distinct is None
@@ -51,6 +52,7 @@ def test_pairs_of_instances_and_seeds_never_run_out(n, seed):
 
 
 @given(seed=seeds)
+@settings(max_examples=25)
 def test_without_instances_there_are_seeds(seed):
     instances = Instances(None, deterministic=False, seed=seed)
     met = [key for _, keys in meetings(instances, 300) for key in keys]
@@ -67,6 +69,7 @@ def test_a_deterministic_target_without_instances_has_a_single_one():
 
 
 @given(n=st.integers(1, 60), n_trials=st.integers(10, 300), k=st.integers(2, 5), seed=seeds)
+@settings(max_examples=50)
 def test_few_instances_are_fresh_as_long_as_there_are_any(n, n_trials, k, seed):
     instances = Instances(names(n), deterministic=True, seed=seed)
     assert instances.n_distinct == n

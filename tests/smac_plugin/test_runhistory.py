@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
@@ -105,6 +105,7 @@ def test_it_answers_like_smacs(added):
 
 
 @given(st.lists(entries, max_size=15))
+@settings(max_examples=40)
 def test_what_it_saves_smac_loads_and_the_other_way_round(added):
     linear, smacs = filled(LinearRunHistory, added), filled(RunHistory, added)
     with tempfile.TemporaryDirectory() as directory:
