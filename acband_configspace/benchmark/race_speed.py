@@ -49,9 +49,7 @@ class Figure:
 
     def __str__(self) -> str:
         verdict = "ok" if self.value <= self.aim else "MISSED"
-        return (
-            f"{self.name:<58}{self.value:>8.2f} {self.unit:<4} aim {self.aim:>6.1f}   {verdict}"
-        )
+        return f"{self.name:<58}{self.value:>8.2f} {self.unit:<4} aim {self.aim:>6.1f}   {verdict}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -48,6 +48,8 @@ class Keeper:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._channel, selectors.EVENT_READ)
         self._selector.register(self._wakeup, selectors.EVENT_READ)
+        self._child_selector = selectors.PollSelector()
+        self._child_selector.register(self._wakeup, selectors.EVENT_READ)
 
     def serve(self) -> None:
         """Run racers until the starter closes the channel or ends."""
@@ -113,9 +115,7 @@ class Keeper:
                 os.killpg(racer, signal.SIGKILL)
 
     def _await_child(self, seconds: float) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._wakeup, selectors.EVENT_READ)
-            selector.select(seconds)
+        self._child_selector.select(seconds)
         self._clear_wakeup()
 
     def _messages(self) -> list[object]:

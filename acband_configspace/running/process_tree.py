@@ -57,8 +57,9 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as listing:
-                found.extend(int(child) for child in listing.read().split())
+            # Unbuffered: a third of the time, while losers wait to be stopped.
+            with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as listing:
+                found.extend(int(child) for child in listing.readall().split())
     return found
 
 

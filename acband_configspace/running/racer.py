@@ -17,6 +17,7 @@ from io import BytesIO
 from typing import Any, NoReturn
 
 from acband_configspace.running.messages import (
+    BrokenJob,
     CallEnd,
     CallJob,
     CommandJob,
@@ -49,23 +50,56 @@ class RacerProcess:
 def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerProcess:
     """Start a racer in a session of its own; it must not see the ``private`` descriptors.
 
-    One fork for commands and functions alike, instead of ``subprocess`` and ``multiprocessing``:
-    neither of them can share its children with a keeper that reaps whatever ends below it.
+    By hand instead of with ``subprocess`` and ``multiprocessing``: neither can share its children
+    with a keeper that reaps whatever ends below it.
     """
-    keeper = os.getpid()
     output, errors, result = os.pipe(), os.pipe(), os.pipe()
-    pid = os.fork()
-    if pid == 0:
+    pid = None
+    if isinstance(job, CommandJob):
         try:
-            for descriptor in (*private, output[0], errors[0], result[0]):
-                os.close(descriptor)
-            _leave_keeper(keeper, output=output[1], errors=errors[1])
-            _perform(job, target, result[1])
-        finally:
-            os._exit(70)  # EX_SOFTWARE; never reached unless the lines above fail
+            pid = _spawn(job.arguments, output=output[1], errors=errors[1])
+        except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
+            job = BrokenJob(explain_start_failure(job.arguments[0], error))
+    if pid is None:
+        reading_ends = (output[0], errors[0], result[0])
+        pid = _fork(job, target, (*private, *reading_ends), output[1], errors[1], result[1])
     for _, writing_end in (output, errors, result):
         os.close(writing_end)
     return RacerProcess(pid, output=output[0], errors=errors[0], result=result[0])
+
+
+def _spawn(arguments: tuple[str, ...], *, output: int, errors: int) -> int:
+    """Start a command, in less than half the time that fork and exec take from Python."""
+    return os.posix_spawnp(
+        arguments[0],
+        arguments,
+        os.environ,
+        file_actions=(
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, output, 1),
+            (os.POSIX_SPAWN_DUP2, errors, 2),
+        ),
+        setsid=True,
+        setsigmask=(),
+        setsigdef=(signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ),  # which Python ignores
+    )
+
+
+def _fork(
+    job: Job, target: LoadedTarget, private: Iterable[int], output: int, errors: int, result: int
+) -> int:
+    """Start a process that calls the function, or says why there is nothing to call."""
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for descriptor in private:
+                os.close(descriptor)
+            _leave_keeper(keeper, output=output, errors=errors)
+            _perform(job, target, result)
+        finally:
+            os._exit(70)  # EX_SOFTWARE; never reached unless the lines above fail
+    return pid
 
 
 def _leave_keeper(keeper: int, *, output: int, errors: int) -> None:
@@ -86,9 +120,8 @@ def _perform(job: Job, target: LoadedTarget, result: int) -> NoReturn:
     message: CallEnd | StartFailed
     if isinstance(job, CallJob):
         message = _call(job, target)
-    elif isinstance(job, CommandJob):
-        message = StartFailed(_execute(job.arguments))
     else:
+        assert isinstance(job, BrokenJob), "commands are spawned"
         message = StartFailed(job.error)
     if os.getpid() == racer:  # else a process the function forked has returned from it as well
         with os.fdopen(result, "wb") as pipe:
@@ -96,20 +129,10 @@ def _perform(job: Job, target: LoadedTarget, result: int) -> NoReturn:
     os._exit(0)
 
 
-def _execute(arguments: tuple[str, ...]) -> str:
-    """Become the command; if that fails say why."""
-    for number in (signal.SIGPIPE, signal.SIGINT):  # Python's own settings would be inherited
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvp(arguments[0], arguments)
-    except OSError as error:
-        return explain_start_failure(arguments[0], error)
-    except ValueError as error:  # such as a null byte
-        return f"could not start {arguments[0]!r}: {error}"
-
-
-def explain_start_failure(program: str, error: OSError) -> str:
+def explain_start_failure(program: str, error: OSError | ValueError) -> str:
     """Say in plain words why a program could not be started."""
+    if isinstance(error, ValueError):
+        return f"could not start {program!r}: {error}"
     is_path = os.sep in program
     if error.errno == errno.ENOENT:
         if is_path and os.path.exists(program):

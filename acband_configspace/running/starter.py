@@ -98,11 +98,13 @@ class Starter:
                 else:
                     self._user_is_gone = True
             self._start_racers()
-            events = selectors.EVENT_READ
-            if self._channel.has_unsent:
-                events |= selectors.EVENT_WRITE
-            self._selector.modify(self._channel, events)
+            self._await_user(writable=self._channel.has_unsent)
         self._close()
+
+    def _await_user(self, *, writable: bool) -> None:
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
+        if self._selector.get_key(self._channel).events != events:
+            self._selector.modify(self._channel, events)
 
     def _hear_user(self) -> None:
         self._channel.flush()
