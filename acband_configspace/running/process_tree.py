@@ -70,6 +70,20 @@ def send_signal(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
+def signal_group(group: int, number: signal.Signals) -> None:
+    """Signal a process group that may be gone already."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def group_of(pid: int) -> int | None:
+    """Return the process group of a process, or None if it is gone."""
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
+
+
 def reap() -> tuple[dict[int, int], bool]:
     """Collect the children that have ended, without waiting.
 
