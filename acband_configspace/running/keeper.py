@@ -89,7 +89,7 @@ class Keeper:
         run.exit_status = ended.get(run.racer.pid)
         run.ended = time.monotonic()
         for key, _ in ready:
-            if key.fd in run.streams.open_pipes and not run.streams.read(key.fd):
+            if key.fd in run.streams.open_pipes and run.streams.read(key.fd) == 0:
                 self._close_pipe(run, key.fd)
         for message in self._messages():
             if isinstance(message, LowerLimit):

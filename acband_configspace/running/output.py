@@ -77,11 +77,14 @@ class RacerStreams:
             os.set_blocking(pipe, False)
 
     def read(self, pipe: int) -> int:
-        """Take in what has arrived; return how many bytes, 0 at the end of the stream."""
+        """Take in what has arrived; return how many bytes, 0 at the end of the stream.
+
+        Returns -1 if nothing has arrived yet.
+        """
         try:
             data = os.read(pipe, 1 << 16)
         except BlockingIOError:
-            return 0
+            return -1
         for take in self.open_pipes[pipe]:
             take(data)
         return len(data)
@@ -93,7 +96,7 @@ class RacerStreams:
         """
         for pipe in self.open_pipes:
             total = 0
-            while total < LARGEST_PIPE and (count := self.read(pipe)):
+            while total < LARGEST_PIPE and (count := self.read(pipe)) > 0:
                 total += count
 
     def close(self, pipe: int) -> None:
