@@ -13,15 +13,16 @@ MARK = "ACBAND_TEST_MARK"
 
 def marked_processes(mark: str) -> list[psutil.Process]:
     """All other processes with the mark in their environment, wherever they have hidden."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            inherited = process.environ().get(MARK) == mark
-            if inherited and process.pid != os.getpid() and process.status() != "zombie":
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
+    return [process for process in psutil.process_iter() if _is_marked(process, mark)]
+
+
+def _is_marked(process: psutil.Process, mark: str) -> bool:
+    if process.pid == os.getpid():
+        return False
+    try:
+        return process.environ().get(MARK) == mark and process.status() != "zombie"
+    except psutil.Error:  # gone, or not ours
+        return False
 
 
 def race(track: RaceTrack, *configurations: dict[str, object], **options: object) -> RaceReport:

@@ -66,7 +66,7 @@ def test_stop_losers_can_be_switched_off():
     assert statuses(report) == ["finished", "finished", "cutoff"]
 
 
-@pytest.mark.parametrize("slots", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("slots", [1, 3, 4])
 def test_slots_change_neither_the_winner_nor_the_limit(slots):
     with RaceTrack(sleeper(), slots=slots, cutoff=0.5) as track:
         report = race(track, *sleeps(20, 0.3, 0.1, 20))
