@@ -117,8 +117,8 @@ def living_cpu_time(pids: Iterable[int]) -> float:
     return total
 
 
-def memory_exceeds(limit_mb: int, pids: Iterable[int]) -> bool:
-    """Whether processes together use more memory than the limit.
+def used_memory_mb(pids: Iterable[int], *, limit_mb: int) -> float:
+    """Return the megabytes that processes use together, exactly only if near the limit.
 
     A forked process shares most of its memory with its parent. Resident sizes count shared pages
     again and again but are quick to read, so they are asked first; only if they exceed the limit
@@ -128,17 +128,16 @@ def memory_exceeds(limit_mb: int, pids: Iterable[int]) -> bool:
     for pid in pids:
         with contextlib.suppress(psutil.Error):
             processes.append(psutil.Process(pid))
-    limit = limit_mb * 2**20
-    return (
-        _total_memory(processes, proportional=False) > limit
-        and _total_memory(processes, proportional=True) > limit
-    )
+    resident = _total_memory_mb(processes, proportional=False)
+    if resident <= limit_mb:
+        return resident
+    return _total_memory_mb(processes, proportional=True)
 
 
-def _total_memory(processes: list[psutil.Process], *, proportional: bool) -> int:
+def _total_memory_mb(processes: list[psutil.Process], *, proportional: bool) -> float:
     total = 0
     for process in processes:
         with contextlib.suppress(psutil.Error):
             memory = process.memory_full_info() if proportional else process.memory_info()
             total += memory.pss if hasattr(memory, "pss") else memory.rss
-    return total
+    return total / 2**20

@@ -16,9 +16,10 @@ from acband_configspace.running.output import RacerStreams
 from acband_configspace.running.race import RacerReport, RacerStatus, ScriptReport
 from acband_configspace.running.racer import LoadedTarget, launch
 
-#: Seconds between two looks at the memory of a racer's tree. In this time a process fills a few
-#: hundred megabytes at most; a look takes about 0.1 ms.
+#: Seconds between two looks at the memory of a racer's tree, of which each takes 0.4 ms or so...
 MEMORY_INTERVAL = 0.05
+#: ... and more if the limit is too far away to be reached sooner at this many megabytes a second.
+MEMORY_GROWTH = 4000.0
 #: The kernel counts other processes' CPU time in steps of this many seconds.
 CPU_CLOCK_STEP = 0.01
 #: With clock="cpu", a racer that sleeps instead of computing is stopped after this many elapsed
@@ -93,12 +94,16 @@ class RacerRun:
             too_long = False
         if too_long:
             return RacerStatus.LOST if self._best <= self._cutoff else RacerStatus.CUTOFF
+        return self._broken_memory_limit(now)
+
+    def _broken_memory_limit(self, now: float) -> RacerStatus | None:
         limit_mb = self._limits.memory_limit_mb
-        if limit_mb is not None and now >= self._memory_look:
-            self._memory_look = now + MEMORY_INTERVAL
-            if process_tree.memory_exceeds(limit_mb, process_tree.descendants(os.getpid())):
-                return RacerStatus.MEMORY
-        return None
+        if limit_mb is None or now < self._memory_look:
+            return None
+        tree = process_tree.descendants(os.getpid())
+        left_mb = limit_mb - process_tree.used_memory_mb(tree, limit_mb=limit_mb)
+        self._memory_look = now + max(MEMORY_INTERVAL, left_mb / MEMORY_GROWTH)
+        return RacerStatus.MEMORY if left_mb < 0 else None
 
     def _cpu_so_far(self) -> float:
         living = process_tree.living_cpu_time(process_tree.descendants(os.getpid()))

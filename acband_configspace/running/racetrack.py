@@ -35,8 +35,9 @@ from acband_configspace.running.targets import Target
 
 #: Not ``-m``: only with our own search path is the package sure to be found.
 _STARTER_CODE = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from acband_configspace.running.starter import main; main(int(sys.argv[2]))"
+    "import json, sys; descriptor = int(sys.argv[1]); "
+    "sys.path[:], sys.argv[:] = json.loads(sys.argv[2]); "
+    "from acband_configspace.running.starter import main; main(descriptor)"
 )
 #: Seconds beyond the grace that closing waits for the racers to be gone.
 _CLOSING_TIME = 2.0
@@ -62,11 +63,13 @@ class RaceTrack:
     time: in the cutoff, in the limit, and in the choice of the winner. A racer that uses none is
     stopped after ten elapsed seconds for each CPU second it is allowed, plus one.
 
-    The memory limit holds for the sum over the tree. It is looked at twenty times a second, and
-    counts memory in use, not address space: many programs reserve far more of that than they use.
+    The memory limit holds for the sum over the tree. It is looked at up to twenty times a
+    second, and counts memory in use, not address space: many programs reserve far more of that
+    than they use.
 
-    Not for several threads at a time. Close it, or use it in a ``with`` statement; racers also
-    end when the process ends or is killed.
+    Racers run in the working directory and with the environment of the moment the track is
+    constructed. Not for several threads at a time. Close it, or use it in a ``with`` statement;
+    racers also end when the process ends or is killed.
 
     Args:
         target: What races.
@@ -253,10 +256,10 @@ def _with_value(racer: RacerReport) -> RacerReport:
 def _start_starter() -> tuple[Channel, subprocess.Popen[bytes]]:
     """Start a fresh interpreter; it imports this package and waits for its setup."""
     ours, theirs = channel_pair()
-    search_path = [entry for entry in sys.path if isinstance(entry, str)]
+    inherited = json.dumps([[entry for entry in sys.path if isinstance(entry, str)], sys.argv])
     try:
         starter = subprocess.Popen(
-            [sys.executable, "-c", _STARTER_CODE, json.dumps(search_path), str(theirs.fileno())],
+            [sys.executable, "-c", _STARTER_CODE, str(theirs.fileno()), inherited],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # out of reach of the terminal's Ctrl-C

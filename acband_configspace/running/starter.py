@@ -285,12 +285,8 @@ def _load_target(setup: Setup) -> LoadedTarget:
     return target
 
 
-def main(descriptor: int) -> None:
-    """Serve the race track at the other end of an inherited socket."""
-    # Ctrl-C is for the user's process; it decides what becomes of the races.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.set_inheritable(descriptor, False)
-    channel = Channel(socket.socket(fileno=descriptor))
+def _receive_setup(channel: Channel) -> Setup | None:
+    """Wait for the setup; None if the user's process has ended meanwhile."""
     messages: list[Setup] = []
     with selectors.DefaultSelector() as selector:
         selector.register(channel, selectors.EVENT_READ)
@@ -299,13 +295,31 @@ def main(descriptor: int) -> None:
             try:
                 messages = channel.receive()
             except EOFError:
-                return
+                return None
+    return messages[0]
+
+
+def main(descriptor: int) -> None:
+    """Serve the race track at the other end of an inherited socket."""
+    # Ctrl-C is for the user's process; it decides what becomes of the races.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.set_inheritable(descriptor, False)
+    channel = Channel(socket.socket(fileno=descriptor))
+    setup = _receive_setup(channel)
+    if setup is None:
+        return
     try:
-        target = _load_target(messages[0])
+        target = _load_target(setup)
     except BaseException:
         channel.send(SetupFailed(traceback.format_exc()))
         return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the import may have changed it
-    starter = Starter(channel, messages[0], target)
+    for number, handler in (  # loading may have changed them
+        (signal.SIGINT, signal.SIG_IGN),
+        (signal.SIGTERM, signal.SIG_DFL),
+        (signal.SIGCHLD, signal.SIG_DFL),
+    ):
+        signal.signal(number, handler)
+    starter = Starter(channel, setup, target)
     channel.send(Ready())
     starter.serve()
+    os._exit(0)  # what the target has registered to run at exit is not ours to wait for
