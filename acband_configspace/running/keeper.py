@@ -104,13 +104,16 @@ class Keeper:
     def _stop_tree(self, run: RacerRun) -> None:
         """TERM, a short grace, KILL, reap: returns when nothing is left below this process."""
         grace_ends = time.monotonic() + self._limits.grace
+        # Where orphans are not adopted they are lost from sight, so look before there are any.
+        known = [] if process_tree.ADOPTS_ORPHANS else process_tree.descendants(os.getpid())
         self._terminate_tree(run)
         while not self._await_end_of_all(until=grace_ends):
             everything = process_tree.descendants(os.getpid())
             process_tree.send_signal(everything, signal.SIGKILL)
             grace_ends = time.monotonic() + KILL_INTERVAL
-        if not process_tree.FINDS_ALL_DESCENDANTS:
+        if not process_tree.ADOPTS_ORPHANS:
             process_tree.signal_group(run.racer.pid, signal.SIGKILL)
+            process_tree.send_signal(known, signal.SIGKILL)
 
     def _terminate_tree(self, run: RacerRun) -> None:
         """Send SIGTERM to every process once.

@@ -19,11 +19,11 @@ import psutil
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-#: Elsewhere a process that leaves its session and its parent can no longer be found.
-FINDS_ALL_DESCENDANTS = sys.platform == "linux"
+#: Elsewhere a process whose parent has ended can no longer be found, unless by its group.
+ADOPTS_ORPHANS = sys.platform == "linux"
 
 # Loaded once: a freshly forked racer should not search for the C library again.
-_prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
+_prctl = ctypes.CDLL(None, use_errno=True).prctl if ADOPTS_ORPHANS else None
 
 
 def adopt_orphans() -> None:
@@ -42,7 +42,7 @@ def die_with_parent(parent: int) -> None:
 
 def descendants(pid: int) -> list[int]:
     """Return the processes below a process, parents before their children."""
-    if not FINDS_ALL_DESCENDANTS:
+    if not ADOPTS_ORPHANS:
         return [process.pid for process in psutil.Process(pid).children(recursive=True)]
     found = children(pid)
     for child in found:  # grows while it is walked
@@ -52,7 +52,7 @@ def descendants(pid: int) -> list[int]:
 
 def children(pid: int) -> list[int]:
     """Return the children of a process, whichever of its threads started them."""
-    if not FINDS_ALL_DESCENDANTS:
+    if not ADOPTS_ORPHANS:
         return [process.pid for process in psutil.Process(pid).children()]
     found: list[int] = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended

@@ -29,7 +29,7 @@ from acband_configspace.running.messages import (
     SetupFailed,
     StartRace,
 )
-from acband_configspace.running.process_tree import FINDS_ALL_DESCENDANTS
+from acband_configspace.running.process_tree import ADOPTS_ORPHANS
 from acband_configspace.running.race import Clock, RaceReport, RacerReport, RaceSpec
 from acband_configspace.running.targets import Target
 
@@ -117,10 +117,10 @@ class RaceTrack:
             raise ValueError(f"clock must be 'wall' or 'cpu' but got {clock!r}")
         if not 0 <= grace < math.inf:
             raise ValueError(f"grace must be a number of seconds, not negative, but got {grace}")
-        if not FINDS_ALL_DESCENDANTS:
+        if not ADOPTS_ORPHANS:
             warnings.warn(
-                f"on {sys.platform} a process that a racer starts and detaches from itself (a "
-                "daemon) cannot be found and stopped; on Linux it can",
+                f"on {sys.platform} a process that outlives the one that started it (a daemon) "
+                "cannot always be found and stopped with its racer; on Linux it can",
                 stacklevel=2,
             )
         self.slots = slots

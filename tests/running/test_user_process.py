@@ -57,7 +57,7 @@ def assert_nothing_is_left(mark: str, *, within: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["function", "command"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed(mark, kind, number):
     process = start("print('racing', flush=True); track.wait()", kind)
     assert len(marked_processes(mark)) >= 1 + 1 + 4 + 4
