@@ -115,9 +115,7 @@ class RacerRun:
     def report(self) -> RacerReport:
         """Judge the racer, when it has ended or must be stopped; its CPU time is not yet known."""
         self.streams.read_rest()
-        result: CallEnd | StartFailed | None = None
-        if self.streams.result and self.stopped is None:
-            result = pickle.loads(self.streams.result)
+        result = self._result() if self.stopped is None else None
         ended = result.ended if isinstance(result, CallEnd) else self.ended
         report = RacerReport(
             status=self.stopped or RacerStatus.CRASHED,
@@ -137,6 +135,14 @@ class RacerRun:
         else:
             report = self._judge_exit(report)
         return self._within_cutoff(report) if self._limits.clock == "wall" else report
+
+    def _result(self) -> CallEnd | StartFailed | None:
+        """Return what the racer has sent in the end, if that is complete."""
+        try:
+            result: CallEnd | StartFailed = pickle.loads(self.streams.result)
+        except Exception:  # killed while it wrote, or something else wrote into the pipe
+            return None
+        return result
 
     def final(self, report: RacerReport) -> RacerReport:
         """Complete the report, when nothing of the racer is alive."""

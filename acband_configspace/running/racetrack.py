@@ -109,14 +109,7 @@ class RaceTrack:
     ) -> None:
         if slots < 1:
             raise ValueError(f"slots must be at least 1 but got {slots}")
-        if cutoff is not None and not 0 < cutoff < math.inf:
-            raise ValueError(f"cutoff must be a positive number of seconds but got {cutoff}")
-        if memory_limit_mb is not None and memory_limit_mb <= 0:
-            raise ValueError(f"memory_limit_mb must be positive but got {memory_limit_mb}")
-        if clock not in ("wall", "cpu"):
-            raise ValueError(f"clock must be 'wall' or 'cpu' but got {clock!r}")
-        if not 0 <= grace < math.inf:
-            raise ValueError(f"grace must be a number of seconds, not negative, but got {grace}")
+        self._limits = _checked_limits(cutoff, memory_limit_mb, clock, grace)
         if not ADOPTS_ORPHANS:
             warnings.warn(
                 f"on {sys.platform} a process that outlives the one that started it (a daemon) "
@@ -125,7 +118,6 @@ class RaceTrack:
             )
         self.slots = slots
         self._target = target
-        self._limits = Limits(cutoff, memory_limit_mb, clock, grace)
         self._shared = shared
         self._unfinished: dict[int, Hashable] = {}
         self._races_started = 0
@@ -195,10 +187,11 @@ class RaceTrack:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         reports: list[RaceReport] = []
         while self._unfinished and not reports:
-            patience = deadline - time.monotonic()
-            if patience < 0:
+            patience = max(deadline - time.monotonic(), 0.0)
+            messages = self._receive(None if patience == math.inf else patience)
+            if patience == 0 and not messages:
                 break
-            for message in self._receive(None if patience == math.inf else patience):
+            for message in messages:
                 if isinstance(message, RaceDone):
                     key = self._unfinished.pop(message.number)
                     racers = tuple(_with_value(racer) for racer in message.racers)
@@ -245,6 +238,20 @@ class RaceTrack:
                 "the process that starts the racers has died "
                 f"(exit code {self._starter.returncode}); all racers were stopped"
             ) from None
+
+
+def _checked_limits(
+    cutoff: float | None, memory_limit_mb: int | None, clock: Clock, grace: float
+) -> Limits:
+    if cutoff is not None and not 0 < cutoff < math.inf:
+        raise ValueError(f"cutoff must be a positive number of seconds but got {cutoff}")
+    if memory_limit_mb is not None and memory_limit_mb <= 0:
+        raise ValueError(f"memory_limit_mb must be positive but got {memory_limit_mb}")
+    if clock not in ("wall", "cpu"):
+        raise ValueError(f"clock must be 'wall' or 'cpu' but got {clock!r}")
+    if not 0 <= grace < math.inf:
+        raise ValueError(f"grace must be a number of seconds, not negative, but got {grace}")
+    return Limits(cutoff, memory_limit_mb, clock, grace)
 
 
 def _with_value(racer: RacerReport) -> RacerReport:

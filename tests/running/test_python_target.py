@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -174,6 +176,18 @@ def test_a_fork_that_returns_from_the_function_is_not_the_racer():
         return "parent"
 
     assert run_function(fork).returned == "parent"
+
+
+def test_half_a_result_is_a_crash():
+    def interrupted(configuration):
+        for descriptor in os.listdir("/proc/self/fd"):
+            if int(descriptor) > 2:
+                with contextlib.suppress(OSError):
+                    os.write(int(descriptor), pickle.dumps("x" * 1000)[:500])
+        os._exit(0)
+
+    racer = run_function(interrupted)
+    assert racer.error == "the function exited with code 0 instead of returning"
 
 
 def test_signals_and_streams_are_as_in_a_fresh_process():

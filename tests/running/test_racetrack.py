@@ -113,6 +113,13 @@ def test_wait_returns_nothing_on_timeout_or_when_nothing_is_unfinished():
         assert track.wait(0) == []
 
 
+def test_wait_without_patience_still_collects():
+    with RaceTrack(sleeper(), slots=1) as track:
+        track.start(RaceSpec("quick", tuple(sleeps(0.01))))
+        time.sleep(0.4)
+        assert [report.key for report in track.wait(0)] == ["quick"]
+
+
 def test_cancel_running_and_queued_races():
     with RaceTrack(sleeper(), slots=1) as track:
         track.start(RaceSpec("running", tuple(sleeps(20, 20))))
