@@ -14,6 +14,7 @@ from collections.abc import Sequence
 #: command -> the module that implements it; imported only when asked for.
 COMMANDS = {
     "overhead": "overhead",
+    "race": "race_speed",
     "tables": "tables_speed",
 }
 

@@ -25,6 +25,7 @@ from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner
 from acband_configspace.smac_plugin.trials import (
     RaceRecord,
+    is_cancelled,
     is_censored,
     outcome_of,
     refuse_crashed,
@@ -87,8 +88,6 @@ class ACBandIntensifier(AbstractIntensifier):
         What ranks a group: "wins" (the paper's), "mean", "quantile", or an object of one's own.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
-    racing : bool
-        Whether the runner stops losers, so that their results cannot be used again.
     seed : int | None
         The scenario's by default.
 
@@ -106,7 +105,6 @@ class ACBandIntensifier(AbstractIntensifier):
         budget: int | None = None,
         statistic: str | Statistic = "wins",
         first: Literal["default", "random"] = "default",
-        racing: bool = False,
         seed: int | None = None,
     ) -> None:
         refuse_unsupported(scenario)
@@ -114,7 +112,8 @@ class ACBandIntensifier(AbstractIntensifier):
             raise ValueError(f"first must be 'default' or 'random' but got {first!r}")
         self._first = first
         self._statistic = get_statistic(statistic)
-        self._racing = racing
+        self.racing = False
+        """Whether the runner stops losers, so that their results cannot be used again."""
         self._planner = PassPlanner(
             scenario, k=k, alpha=alpha, delta=delta, n_candidates=n_candidates, budget=budget
         )
@@ -153,7 +152,7 @@ class ACBandIntensifier(AbstractIntensifier):
             **self._planner.meta,
             "statistic": repr(self._statistic),
             "first": self._first,
-            "racing": self._racing,
+            "racing": self.racing,
         }
 
     @property
@@ -330,7 +329,7 @@ class ACBandIntensifier(AbstractIntensifier):
         plan = self._planner.plan(
             [done.plan for done in self._passes],
             self.configurations,
-            supply=Supply(n_given=n_given, n_instances=n_instances, results_kept=not self._racing),
+            supply=Supply(n_given=n_given, n_instances=n_instances, results_kept=not self.racing),
             n_known=n_known,
             n_started=self._n_started,
         )
@@ -398,6 +397,9 @@ class ACBandIntensifier(AbstractIntensifier):
         if number is None or info.seed is None:
             return  # told without being asked: SMAC keeps it, AC-Band has no use for it
         key = InstanceKey(info.instance, info.seed)
+        if is_cancelled(value):  # it stays open, to be run again by the next process
+            self._awaited.pop((number, key), None)
+            return
         if self._instances.n_distinct is not None:
             self._keep(number, key, value)
         for open_race, position in self._awaited.pop((number, key), ()):

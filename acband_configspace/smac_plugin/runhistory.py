@@ -18,19 +18,23 @@ from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 from smac.utils.numpyencoder import NumpyEncoder
 
+from acband_configspace.smac_plugin.trials import is_cancelled, is_censored
+
 
 class LinearRunHistory(RunHistory):
     """A run history for one objective and no fidelities that stays fast however long it gets.
 
     SMAC's own looks at all trials, and at all trials of the configuration, each time one is added;
-    this one keeps sums instead. What it answers and what it saves is the same.
+    this one keeps sums instead. What it answers and what it saves is the same, but for racers
+    that lost: what they cost is not known, so they do not count in the mean of a configuration
+    that has other results.
     """
 
     def reset(self) -> None:
         """Forget all trials."""
         super().reset()
         self._running_by_key: dict[TrialKey, TrialInfo] = {}
-        self._cost_sums: dict[int, float] = {}
+        self._known_costs: dict[int, tuple[float, int]] = {}
         self._lowest, self._highest = math.inf, -math.inf
 
     def average_cost(
@@ -59,13 +63,15 @@ class LinearRunHistory(RunHistory):
         assert isinstance(v.cost, float)
         trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
         trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
-        total = self._cost_sums.get(k.config_id, 0.0) + v.cost
-        if previous is not None and previous.status != StatusType.RUNNING:  # it is replaced
+        total, n_known = self._known_costs.get(k.config_id, (0.0, 0))
+        if previous is not None and _is_known(previous):  # it is replaced
             assert isinstance(previous.cost, float)
-            total -= previous.cost
-        self._cost_sums[k.config_id] = total
+            total, n_known = total - previous.cost, n_known - 1
+        if _is_known(v):
+            total, n_known = total + v.cost, n_known + 1
+        self._known_costs[k.config_id] = total, n_known
         self._num_trials_per_config[k.config_id] = len(trials)
-        self._cost_per_config[k.config_id] = total / len(trials)
+        self._cost_per_config[k.config_id] = total / n_known if n_known else v.cost
         lowest = self._min_cost_per_config.get(k.config_id, math.inf)
         assert isinstance(lowest, float)
         self._min_cost_per_config[k.config_id] = min(lowest, v.cost)
@@ -99,3 +105,8 @@ class LinearRunHistory(RunHistory):
             "config_origins": {id_: config.origin for id_, config in self._ids_config.items()},
         }
         Path(filename).write_text(json.dumps(content, cls=NumpyEncoder), encoding="utf-8")
+
+
+def _is_known(value: TrialValue) -> bool:
+    running = value.status == StatusType.RUNNING
+    return not running and not is_censored(value) and not is_cancelled(value)

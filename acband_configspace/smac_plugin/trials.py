@@ -39,8 +39,16 @@ def succeeded(value: TrialValue) -> bool:
 
 
 def is_censored(value: TrialValue) -> bool:
-    """Return whether a racer was stopped because another one had won."""
-    return bool(value.additional_info.get("censored"))
+    """Return whether a racer was stopped because another one had won.
+
+    A racer that met the cutoff is done: it would meet it again.
+    """
+    return value.additional_info.get("why") == "lost"
+
+
+def is_cancelled(value: TrialValue) -> bool:
+    """Return whether a racer was stopped with its whole race."""
+    return value.additional_info.get("why") == "cancelled"
 
 
 def outcome_of(values: Sequence[TrialValue], *, needs_all_costs: bool) -> Outcome:

@@ -10,6 +10,7 @@ from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
+from acband_configspace.smac_plugin.runners import RaceRunner
 
 
 class RaceSource(Protocol):
@@ -67,6 +68,13 @@ class RaceCallback(Callback):
                 f"AC-Band is finished: {intensifier.finished}. The incumbent is "
                 f"{intensifier.get_incumbent()}"
             )
+
+    def on_iteration_end(self, smbo: SMBO) -> None:
+        """Stop what runs when a time limit is met, or a callback or cost threshold ends the run."""
+        time_is_up = smbo.remaining_walltime <= 0 or smbo.remaining_cputime <= 0
+        called_off = smbo._stop and self._intensifier.finished is None
+        if (time_is_up or called_off) and isinstance(smbo._runner, RaceRunner):
+            smbo._runner.stop()
 
     def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
         """Pass a result on."""
