@@ -12,7 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from acband_configspace.checks import probability, real_number, whole_number
+from acband_configspace.checks import probability, whole_number
+from acband_configspace.rounds import Round as Round
+from acband_configspace.rounds import cse_rounds as cse_rounds
+from acband_configspace.rounds import playoff_rounds, playoff_trials
+from acband_configspace.rounds import share_kept as share_kept
+from acband_configspace.rounds import survivors as survivors
 
 #: With ``alpha=None``, :meth:`Schedule.for_trials` draws as many configurations as leave every
 #: group at least this many races. Say the better of two configurations wins three races of four:
@@ -20,36 +25,12 @@ from acband_configspace.checks import probability, real_number, whole_number
 #: 9 races for 0.95 would cost nearly half of the configurations.
 SENSIBLE_RACES = 5
 
+#: At most this share of the budget is set aside for a playoff.
+PLAYOFF_SHARE = Fraction(1, 4)
 
-@dataclass(frozen=True)
-class Round:
-    """One round of CSE: all groups race, each on instances of its own, and keep their best."""
-
-    n_groups: int
-    """How many groups race (P_r in the paper)."""
-    group_size: int
-    """How many configurations are in each group: k, or fewer once fewer are left."""
-    races_per_group: int
-    """How many races, each on a fresh instance, decide a group (b_r)."""
-    survivors: int
-    """How many configurations each group keeps (f_ρ)."""
-    carried: int
-    """How many configurations found no full group and go to the next round without racing (ℛ)."""
-
-    @property
-    def n_configs(self) -> int:
-        """Configurations in the running when the round starts."""
-        return self.n_groups * self.group_size + self.carried
-
-    @property
-    def n_races(self) -> int:
-        """Races of the round, each on one instance."""
-        return self.n_groups * self.races_per_group
-
-    @property
-    def n_trials(self) -> int:
-        """Racers started in the round."""
-        return self.n_races * self.group_size
+#: A playoff on fewer instances does not take place: the mean of a few heavy-tailed costs knows
+#: less than the races that the last winner has won.
+LEAST_PLAYOFF = 10
 
 
 @dataclass(frozen=True)
@@ -104,6 +85,17 @@ class Schedule:
     n0: int
     """n_0, from which the sizes of the epochs follow."""
     epochs: tuple[Epoch, ...]
+    playoff: int = 0
+    """On how many instances, at most, the epoch winners meet in the end."""
+    set_aside: int = 0
+    """How many races of the budget are kept from the epochs for the playoff.
+
+    If none are, the playoff lives on what early stopping saved.
+    """
+    n_available: int | None = None
+    """How many configurations there are besides θ_0, None for any number."""
+    n_instances: int | None = None
+    """How many instances there are to be used again and again, None if every race has its own."""
 
     @classmethod
     def plan(
@@ -116,6 +108,9 @@ class Schedule:
         n_candidates: int | None = None,
         n0: int | None = None,
         n_available: int | None = None,
+        n_instances: int | None = None,
+        playoff: int = 0,
+        set_aside: bool = True,
     ) -> Schedule:
         """Plan for ``budget`` races.
 
@@ -133,9 +128,18 @@ class Schedule:
             n_0, in (N, 2N]; N + 1 by default. A larger one means fewer epochs.
         n_available : int | None
             How many configurations a finite space has besides θ_0; all are used if fewer than N.
+        n_instances : int | None
+            How many instances there are if they are to be used again: no group gets more races.
+        playoff : int
+            On how many instances, at most, the epoch winners meet in the end.
+        set_aside : bool
+            Whether the playoff's races are taken out of the budget beforehand; at most
+            :data:`PLAYOFF_SHARE` of it. Otherwise it gets what early stopping saved.
         """
         budget = whole_number("budget", budget, at_least=1)
-        frame = _Frame.checked(k, alpha, delta, n_candidates, n0, n_available)
+        frame = _Frame.checked(
+            k, alpha, delta, n_candidates, n0, n_available, n_instances, playoff, set_aside
+        )
         if budget < (least := frame.minimum_budget()):
             raise ValueError(
                 f"budget must be at least {least} races for {frame.n_candidates} configurations "
@@ -154,6 +158,9 @@ class Schedule:
         n_candidates: int | None = None,
         n0: int | None = None,
         n_available: int | None = None,
+        n_instances: int | None = None,
+        playoff: int = 0,
+        set_aside: bool = True,
     ) -> Schedule:
         """Plan the largest budget that starts no more than ``n_trials`` racers.
 
@@ -161,9 +168,15 @@ class Schedule:
         is, as many configurations are drawn as leave each group :data:`SENSIBLE_RACES` races.
         """
         n_trials = whole_number("n_trials", n_trials, at_least=2)
+
+        def frame_for(alpha: float, n_candidates: int | None) -> _Frame:
+            return _Frame.checked(
+                k, alpha, delta, n_candidates, n0, n_available, n_instances, playoff, set_aside
+            )
+
         if alpha is not None or n_candidates is not None:
             given = 0.05 if alpha is None else alpha
-            frame = _Frame.checked(k, given, delta, n_candidates, n0, n_available)
+            frame = frame_for(given, n_candidates)
             least = frame.with_budget(frame.minimum_budget()).n_trials
             if n_trials < least:
                 raise ValueError(
@@ -175,7 +188,7 @@ class Schedule:
             raise ValueError(f"n0 needs alpha or n_candidates to be given too but got n0={n0!r}")
 
         def try_candidates(n: int) -> Schedule | None:
-            frame = _Frame.checked(k, 0.05, delta, n, None, n_available)
+            frame = frame_for(0.05, n)
             schedule = frame.with_budget(frame.largest_budget(n_trials))
             rounds = [round_ for epoch in schedule.epochs for round_ in epoch.rounds]
             enough = all(round_.races_per_group >= SENSIBLE_RACES for round_ in rounds)
@@ -184,7 +197,7 @@ class Schedule:
         most = n_trials if n_available is None else min(n_trials, max(n_available, 1))
         best = _last_true(lambda n: try_candidates(n) is not None, 1, most)
         # With too few trials even for two configurations, these two still race on what there is.
-        frame = _Frame.checked(k, 0.05, delta, best, None, n_available)
+        frame = frame_for(0.05, best)
         return frame.with_budget(frame.largest_budget(n_trials))
 
     @staticmethod
@@ -208,12 +221,42 @@ class Schedule:
     @property
     def n_races(self) -> int:
         """Races, hence fresh instances, at most: rounding down leaves it below the budget."""
-        return sum(epoch.n_races for epoch in self.epochs)
+        return sum(epoch.n_races for epoch in self.epochs) + self.set_aside
 
     @property
     def n_trials(self) -> int:
         """Racers started at most."""
-        return sum(epoch.n_trials for epoch in self.epochs)
+        in_playoff = playoff_trials(len(self.epochs) + 1, self.set_aside)
+        return sum(epoch.n_trials for epoch in self.epochs) + in_playoff
+
+    def playoff_length(self, n_contestants: int, n_races: int, n_trials: int) -> int:
+        """Return on how many instances contestants can meet with so many races and runs left."""
+        most = min(self.playoff, n_races)
+        if self.n_instances is not None:
+            most = min(most, self.n_instances)
+        length = _last_true(lambda n: playoff_trials(n_contestants, n) <= n_trials, 0, most)
+        return length if n_contestants > 1 and length >= LEAST_PLAYOFF else 0
+
+    def further_epoch(
+        self, index: int, *, n_drawn: int, n_races: int, n_trials: int
+    ) -> Epoch | None:
+        """Plan one more epoch from what is left, as many races a configuration as planned so far.
+
+        None if that leaves no new configuration, or not :data:`SENSIBLE_RACES` for every group.
+        """
+        budget = min(n_races, n_trials // self.k)
+        n_new = self.n_configs * budget // self.budget
+        if self.n_available is not None:
+            n_new = min(n_new, self.n_available - n_drawn)
+        if n_new < 1:
+            return None
+        share = _share_kept_in(index, self.k)
+        rounds = cse_rounds(
+            n_new + 1, k=self.k, budget=budget, share=share, n_instances=self.n_instances
+        )
+        if min(round_.races_per_group for round_ in rounds) < SENSIBLE_RACES:
+            return None
+        return Epoch(index, n_new + 1, budget, rounds)
 
     def __str__(self) -> str:
         return _as_table(self)
@@ -237,59 +280,9 @@ def sufficient_budget(
     printed drops the term (2E(C_2 + C_3) - C_1 E(E + 1)) / k that its proof arrives at; the crude
     bound covers it.
     """
-    frame = _Frame.checked(k, alpha, delta, n_candidates, n0, None)
+    frame = _Frame.checked(k, alpha, delta, n_candidates, n0)
     configurations = frame.n0 + (2 ** (frame.n_epochs + 1) if crude else 0)
     return configurations / frame.k * math.fsum(frame.weights())
-
-
-def share_kept(rho: float, *, k: int) -> Fraction:
-    """Return 2^-ρ, the share of a group that survives, as the fraction it stands for.
-
-    ρ = 1 halves (CSH), ρ = log2 k keeps the winner alone (CSWS), and ρ → 0, for which 0 may be
-    given, drops the worst alone (CSR). A float cannot hold 1/3 = 2^-log2(3), and rounding down
-    would lose a survivor by it, so the nearest small fraction is taken.
-    """
-    k = whole_number("k", k, at_least=2)
-    number = real_number("rho", rho)
-    if not 0.0 <= number <= math.log2(k) + 1e-9:
-        raise ValueError(f"rho must lie in [0, log2(k)] = [0, {math.log2(k):.4g}] but got {rho!r}")
-    return Fraction(2.0**-number).limit_denominator(1_000_000)
-
-
-def survivors(group_size: int, share: Fraction) -> int:
-    """Return f_ρ(x) = ⌊x / 2^ρ⌋, but at least one survives, and at least one of two is dropped."""
-    return max(1, min(math.floor(group_size * share), group_size - 1))
-
-
-def cse_rounds(n: int, *, k: int, budget: int, share: Fraction) -> tuple[Round, ...]:
-    """Return the rounds of CSE (Algorithm 1) for n configurations: their sizes are known before.
-
-    The paper divides the budget by R = min_x{g^x(n) ≤ k} + min_x{f^x(k) ≤ 1} rounds and
-    P_r = ⌊n/k (f(k)/k)^(r-1)⌋ groups. R counts rounds too many where fewer than k are left after
-    the first loop, and P_r misses the groups that carried configurations fill up, so that more
-    races than B could be run. As in the authors' code, the rounds and groups that really take
-    place are counted.
-    """
-    shapes = []
-    while n >= k:  # lines 1 to 16
-        n_groups, carried = divmod(n, k)
-        kept = survivors(k, share)
-        shapes.append((n_groups, k, kept, carried))
-        n = n_groups * kept + carried
-    while n > 1:  # lines 18 to 21; the whole set is one group, as it is when n < k to begin with
-        kept = survivors(n, share)
-        shapes.append((1, n, kept, 0))
-        n = kept
-    return tuple(
-        Round(
-            n_groups=n_groups,
-            group_size=size,
-            races_per_group=budget // (n_groups * len(shapes)),  # line 2
-            survivors=kept,
-            carried=carried,
-        )
-        for n_groups, size, kept, carried in shapes
-    )
 
 
 @dataclass(frozen=True)
@@ -302,6 +295,9 @@ class _Frame:
     n_candidates: int
     n0: int
     n_available: int | None
+    n_instances: int | None
+    playoff: int
+    set_aside: bool
 
     @classmethod
     def checked(
@@ -311,8 +307,14 @@ class _Frame:
         delta: float,
         n_candidates: int | None,
         n0: int | None,
-        n_available: int | None,
+        n_available: int | None = None,
+        n_instances: int | None = None,
+        playoff: int = 0,
+        set_aside: bool = True,
     ) -> _Frame:
+        playoff = whole_number("playoff", playoff, at_least=0)
+        if n_instances is not None:
+            n_instances = whole_number("n_instances", n_instances, at_least=1)
         k = whole_number("k", k, at_least=2)
         alpha, delta = probability("alpha", alpha), probability("delta", delta)
         if n_candidates is None:
@@ -329,7 +331,7 @@ class _Frame:
             n0 = n + 1
         elif not n < whole_number("n0", n0, at_least=1) <= 2 * n:
             raise ValueError(f"n0 must lie in (N, 2N] = ({n}, {2 * n}] but got {n0}")
-        return cls(k, alpha, delta, n, n0, n_available)
+        return cls(k, alpha, delta, n, n0, n_available, n_instances, playoff, set_aside)
 
     @property
     def n_epochs(self) -> int:
@@ -365,16 +367,30 @@ class _Frame:
         sizes = self.sizes()
         weights = self.weights()[: len(sizes)]
         total = math.fsum(weights)
+        set_aside = min(self.playoff, math.floor(budget * PLAYOFF_SHARE)) if self.set_aside else 0
+        if self.n_instances is not None:
+            set_aside = min(set_aside, self.n_instances)
         epochs = []
         for e, (size, weight) in enumerate(zip(sizes, weights, strict=True), start=1):
             # Line 5 draws B / c_e instances; rounded down, as in the authors' code.
-            epoch_budget = math.floor(budget * (weight / total))
-            # ρ_e = log2((e + k - 1) / e) of line 3 keeps this share, here without rounding.
-            share = Fraction(e, e + self.k - 1)
-            rounds = cse_rounds(size, k=self.k, budget=epoch_budget, share=share)
+            epoch_budget = math.floor((budget - set_aside) * (weight / total))
+            share = _share_kept_in(e, self.k)
+            rounds = cse_rounds(
+                size, k=self.k, budget=epoch_budget, share=share, n_instances=self.n_instances
+            )
             epochs.append(Epoch(e, size, epoch_budget, rounds))
         return Schedule(
-            budget, self.k, self.alpha, self.delta, self.n_candidates, self.n0, tuple(epochs)
+            budget=budget,
+            k=self.k,
+            alpha=self.alpha,
+            delta=self.delta,
+            n_candidates=self.n_candidates,
+            n0=self.n0,
+            epochs=tuple(epochs),
+            playoff=self.playoff,
+            set_aside=set_aside,
+            n_available=self.n_available,
+            n_instances=self.n_instances,
         )
 
     def minimum_budget(self) -> int:
@@ -387,7 +403,18 @@ class _Frame:
     def largest_budget(self, n_trials: int) -> int:
         if not self.sizes():  # nothing but θ_0: any budget does
             return max(1, n_trials // self.k)
-        return max(1, _first_true(lambda b: self.with_budget(b).n_trials > n_trials, 1) - 1)
+
+        def too_large(budget: int) -> bool:
+            # With few instances to go round, groups cannot grow for ever: more is then no use.
+            no_use = self.n_instances is not None and budget > n_trials
+            return no_use or self.with_budget(budget).n_trials > n_trials
+
+        return max(1, _first_true(too_large, 1) - 1)
+
+
+def _share_kept_in(epoch: int, k: int) -> Fraction:
+    """Return what ρ_e = log2((e + k - 1) / e) of line 3 keeps, without rounding."""
+    return Fraction(epoch, epoch + k - 1)
 
 
 def _first_true(test: Callable[[int], bool], start: int) -> int:
@@ -423,4 +450,16 @@ def _as_table(schedule: Schedule) -> str:
                 f"{round_.races_per_group:10,}  {round_.survivors:9}  "
                 f"{round_.n_races:7,}  {round_.n_trials:7,}"
             )
+    if schedule.playoff:
+        lines.append(_playoff_line(schedule))
     return "\n".join(lines)
+
+
+def _playoff_line(schedule: Schedule) -> str:
+    if not schedule.set_aside:
+        return f"playoff on up to {schedule.playoff:,} instances, as far as races were saved"
+    n_contestants = len(schedule.epochs) + 1
+    steps = playoff_rounds(n_contestants, schedule.set_aside)
+    halves = ", ".join(f"{step.group_size} on {step.races_per_group:,}" for step in steps)
+    trials = playoff_trials(n_contestants, schedule.set_aside)
+    return f"playoff of up to {n_contestants} on instances set aside: {halves} = {trials:,} trials"
