@@ -1,0 +1,138 @@
+"""The vectorised driver: it agrees with the streaming one, and pays as the paper counts."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acband_configspace import Schedule
+from acband_configspace.acband import acband
+from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
+from acband_configspace.race import Outcome, Race
+from acband_configspace.streaming import RaceStream
+
+
+@pytest.fixture(scope="module")
+def table():
+    return synthetic_table(150, 1500, cutoff=20.0, seed=1)
+
+
+def by_streaming(table, result, *, k, budget, statistic, seed, n_candidates=None):
+    """Feed the streaming driver from the table, with the rows and columns ``simulate`` drew."""
+    schedule = Schedule.plan(budget, k=k, n_candidates=n_candidates)
+    stream = RaceStream(acband(schedule, np.random.default_rng([seed, 2])), statistic=statistic)
+    cpu_time = wall_time = 0.0
+    while isinstance(race := stream.ask(), Race):
+        rows = [result.configurations[racer] for racer in race.racers]
+        times = np.minimum(table.runtimes[rows, result.instances[race.instance]], table.cutoff)
+        if statistic == "wins":
+            first = times.min()
+            stopped = (times > first) | (times >= table.cutoff)
+            stream.tell(race, Outcome(np.minimum(times, first), stopped))
+            cpu_time += float(first) * len(rows)
+            wall_time += float(first)
+        else:
+            stream.tell(race, Outcome(times))
+            cpu_time += float(times.sum())
+            wall_time += float(times.max())
+    winners = tuple(result.configurations[number] for number in stream.epoch_winners)
+    return result.configurations[stream.winner], winners, cpu_time, wall_time
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([2, 3, 4, 8]), st.sampled_from(["wins", "mean"]))
+def test_both_drivers_agree(table, seed, k, statistic):
+    result = simulate(table, k=k, budget=800, statistic=statistic, seed=seed)
+    incumbent, winners, cpu_time, wall_time = by_streaming(
+        table, result, k=k, budget=800, statistic=statistic, seed=seed
+    )
+    assert (result.incumbent, result.epoch_winners) == (incumbent, winners)
+    assert result.cpu_time == pytest.approx(cpu_time, rel=1e-5)
+    assert result.wall_time == pytest.approx(wall_time, rel=1e-5)
+
+
+def test_costs_of_a_race_worked_out_by_hand():
+    # One new configuration, k = 2: a single group; every race costs 2 × its winner's time.
+    table = RuntimeTable(np.array([[1.0, 5.0, 9.0], [4.0, 2.0, 9.0]]), cutoff=9.0)
+    result = simulate(table, k=2, n_candidates=1)
+    assert (result.cpu_time, result.wall_time) == (2 * (1 + 2 + 9), 1 + 2 + 9)
+    assert (result.n_configs, result.n_instances) == (1, 3)
+    everything = simulate(table, k=2, n_candidates=1, statistic="mean")
+    assert (everything.cpu_time, everything.wall_time) == (30, 4 + 5 + 9)
+
+
+def test_the_best_of_a_table_with_a_clear_order_is_found():
+    times = np.arange(1.0, 101.0)[:, None] * np.ones((1, 2000))
+    result = simulate(RuntimeTable(times, 900.0), k=4, alpha=0.05, seed=3)
+    assert result.incumbent == min(result.configurations)
+
+
+def test_nobody_finishing_credits_nobody():
+    """Row 0 never solves anything; with nobody credited, the order within groups decides."""
+    unsolved = RuntimeTable(np.full((2, 40), np.inf), 10.0)
+    winners = {simulate(unsolved, n_candidates=1, seed=seed).incumbent for seed in range(20)}
+    assert winners == {0, 1}
+
+
+def test_the_same_seed_gives_the_same_result(table):
+    assert simulate(table, seed=5) == simulate(table, seed=5)
+    assert simulate(table, seed=5).configurations != simulate(table, seed=6).configurations
+
+
+def test_configurations_and_instances_are_drawn_without_replacement(table):
+    result = simulate(table, alpha=0.05)
+    assert len(set(result.configurations)) == len(result.configurations) == 61
+    assert len(set(result.instances)) == len(result.instances) == result.n_instances
+
+
+def test_the_table_is_not_copied():
+    table = synthetic_table(400, 5000)
+    tracemalloc.start()
+    simulate(table, k=2)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < table.runtimes.nbytes / 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"budget": 1600}, "budget must be at most the table's 1500 instances but got 1600"),
+        ({"alpha": 0.02}, "needs 154 configurations .* but the table has 150"),
+        ({"budget": 10}, "budget must be at least 148 races"),
+        ({"statistic": "best"}, "statistic must be one of"),
+        ({"k": 1}, "k must be at least 2 but got 1"),
+        ({"early_stopping": 2}, "early_stopping must be"),
+        ({"playoff": -3}, "playoff must be"),
+    ],
+)
+def test_bad_input_is_named(table, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(table, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "cutoff", "error", "message"),
+    [
+        (np.ones(5), 9.0, ValueError, r"configurations × instances but got shape \(5,\)"),
+        (np.ones((0, 5)), 9.0, ValueError, r"got shape \(0, 5\)"),
+        (np.array([[1.0, np.nan]]), 9.0, ValueError, "runtimes must be numbers .* but got NaN"),
+        (np.array([[1.0, -2.0]]), 9.0, ValueError, "runtimes must not be negative but got -2.0"),
+        (np.array([["a"]]), 9.0, TypeError, "runtimes must be numbers but got an array of"),
+        (np.ones((2, 2)), 0, ValueError, "cutoff must be positive and finite but got 0"),
+        (np.ones((2, 2)), None, TypeError, "cutoff must be a number but got None"),
+    ],
+)
+def test_bad_tables_are_refused(runtimes, cutoff, error, message):
+    with pytest.raises(error, match=message):
+        RuntimeTable(runtimes, cutoff)
+
+
+def test_the_gap_to_the_best():
+    table = RuntimeTable(np.array([[1.0, 3.0], [2.0, 20.0]]), cutoff=4.0)
+    assert table.mean_runtimes().tolist() == [2.0, 3.0]
+    assert [table.gap_to_best(row) for row in (0, 1)] == [0.0, 0.5]
