@@ -123,6 +123,8 @@ def playoff_rounds(n_contestants: int, n_instances: int) -> tuple[Round, ...]:
 
 def playoff_trials(n_contestants: int, n_instances: int) -> int:
     """Return the most runs that a playoff of up to that many contestants takes."""
+    if n_instances == 0:
+        return 0
     return max(
         (
             sum(step.n_trials for step in playoff_rounds(n, n_instances))

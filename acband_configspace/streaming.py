@@ -106,7 +106,9 @@ class RaceStream:
         If the race's group is decided without it, be it in an earlier round, it is ignored.
         """
         if race not in self._running:
-            raise ValueError(f"{race} must be handed out and be told once but was not, or was")
+            raise ValueError(
+                f"an outcome must be told once, of a race that was handed out, but got {race}"
+            )
         if len(outcome.costs) != len(race.racers):
             raise ValueError(f"{race} must have {len(race.racers)} costs but got {outcome.costs}")
         if self._heat is None or not self._heat.needs(race):

@@ -148,7 +148,7 @@ def stream_result(
             if not was_open and told.index % 2:
                 continue  # cancelled: never told
             stream.tell(told, outcome_of(table, told, rows, columns))
-            with pytest.raises(ValueError, match="told once"):
+            with pytest.raises(ValueError, match="must be told once"):
                 stream.tell(told, outcome_of(table, told, rows, columns))
 
 
@@ -238,7 +238,7 @@ def test_races_of_decided_groups_are_not_handed_out() -> None:
 
 def test_only_what_was_handed_out_can_be_told() -> None:
     stream = RaceStream(acband(Schedule.plan(10, n_candidates=1), np.random.default_rng(0)))
-    with pytest.raises(ValueError, match="handed out"):
+    with pytest.raises(ValueError, match="was handed out"):
         stream.tell(Race(1, 1, 0, 0, 0, (0, 1)), Outcome([1.0, 2.0]))
 
 
