@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.checks import whole_number
+from acband_configspace.reserve import Instances, Reserve
 from acband_configspace.rounds import Round, cse_rounds, share_kept
 from acband_configspace.statistics import Floats
 from acband_configspace.stopping import Counts
-from acband_configspace.supply import Instances, Supply
 
 Configurations = npt.NDArray[np.int64]
 
@@ -102,10 +102,10 @@ def eliminate(
     rng: np.random.Generator,
     *,
     epoch: int = 1,
-    supply: Supply | None = None,
+    reserve: Reserve | None = None,
 ) -> Contests:
     """Play the rounds of Algorithm 1, whose two loops ``cse_rounds`` has laid out."""
-    supply = Supply() if supply is None else supply
+    reserve = Reserve() if reserve is None else reserve
     active = np.asarray(configurations, dtype=np.int64)
     for number, plan in enumerate(rounds, start=1):
         shuffled = rng.permutation(active)  # line 3: a random partition
@@ -116,12 +116,12 @@ def eliminate(
             round=number,
             plan=plan,
             groups=groups.reshape(plan.n_groups, plan.group_size),
-            instance_numbers=supply.take(
+            instance_numbers=reserve.take(
                 plan.n_groups, plan.races_per_group, n_trials=plan.n_trials
             ),
         )
         verdict = yield contest  # lines 9 to 14
-        supply.give_back(contest.instance_numbers, verdict.n_raced, plan.group_size)
+        reserve.give_back(contest.instance_numbers, verdict.n_raced, plan.group_size)
         active = np.concatenate([carried, verdict.survivors.ravel()])
     (winner,) = active.tolist()
     return int(winner)

@@ -44,6 +44,29 @@ class Round:
         return self.n_races * self.group_size
 
 
+@dataclass(frozen=True)
+class Epoch:
+    """One call of CSE; its winner enters the next epoch."""
+
+    index: int
+    """The epoch's number e, from 1."""
+    n_configs: int
+    """Configurations in the epoch (n_e): the winner so far and the new ones."""
+    budget: int
+    """Races the epoch may use (⌊B / c_e⌋)."""
+    rounds: tuple[Round, ...]
+
+    @property
+    def n_races(self) -> int:
+        """Races of the epoch: never more than its budget."""
+        return sum(round_.n_races for round_ in self.rounds)
+
+    @property
+    def n_trials(self) -> int:
+        """Racers started in the epoch."""
+        return sum(round_.n_trials for round_ in self.rounds)
+
+
 def share_kept(rho: float, *, k: int) -> Fraction:
     """Return 2^-ρ, the share of a group that survives, as the fraction it stands for.
 

@@ -8,11 +8,13 @@ to its published experiments.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
-from acband_configspace.checks import probability, whole_number
+from acband_configspace.checks import whole_number
+from acband_configspace.frame import UNLIMITED as UNLIMITED
+from acband_configspace.frame import Frame, first_true, last_true, share_kept_in
+from acband_configspace.frame import Supply as Supply
+from acband_configspace.rounds import Epoch as Epoch
 from acband_configspace.rounds import Round as Round
 from acband_configspace.rounds import cse_rounds as cse_rounds
 from acband_configspace.rounds import playoff_rounds, playoff_trials
@@ -25,35 +27,9 @@ from acband_configspace.rounds import survivors as survivors
 #: 9 races for 0.95 would cost nearly half of the configurations.
 SENSIBLE_RACES = 5
 
-#: At most this share of the budget is set aside for a playoff.
-PLAYOFF_SHARE = Fraction(1, 4)
-
 #: A playoff on fewer instances does not take place: the mean of a few heavy-tailed costs knows
 #: less than the races that the last winner has won.
 LEAST_PLAYOFF = 10
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """One call of CSE; its winner enters the next epoch."""
-
-    index: int
-    """The epoch's number e, from 1."""
-    n_configs: int
-    """Configurations in the epoch (n_e): the winner so far and the new ones."""
-    budget: int
-    """Races the epoch may use (⌊B / c_e⌋)."""
-    rounds: tuple[Round, ...]
-
-    @property
-    def n_races(self) -> int:
-        """Races of the epoch: never more than its budget."""
-        return sum(round_.n_races for round_ in self.rounds)
-
-    @property
-    def n_trials(self) -> int:
-        """Racers started in the epoch."""
-        return sum(round_.n_trials for round_ in self.rounds)
 
 
 @dataclass(frozen=True)
@@ -84,6 +60,8 @@ class Schedule:
     """N: how many configurations the guarantee asks for."""
     n0: int
     """n_0, from which the sizes of the epochs follow."""
+    supply: Supply
+    """What there was to plan with."""
     epochs: tuple[Epoch, ...]
     playoff: int = 0
     """On how many instances, at most, the epoch winners meet in the end."""
@@ -92,10 +70,6 @@ class Schedule:
 
     If none are, the playoff lives on what early stopping saved.
     """
-    n_available: int | None = None
-    """How many configurations there are besides θ_0, None for any number."""
-    n_instances: int | None = None
-    """How many instances there are to be used again and again, None if every race has its own."""
 
     @classmethod
     def plan(
@@ -107,8 +81,8 @@ class Schedule:
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
-        n_available: int | None = None,
-        n_instances: int | None = None,
+        n_epochs: int | None = None,
+        supply: Supply = UNLIMITED,
         playoff: int = 0,
         set_aside: bool = True,
     ) -> Schedule:
@@ -126,26 +100,34 @@ class Schedule:
             How many configurations to draw (N) instead of what α and δ ask for.
         n0 : int | None
             n_0, in (N, 2N]; N + 1 by default. A larger one means fewer epochs.
-        n_available : int | None
-            How many configurations a finite space has besides θ_0; all are used if fewer than N.
-        n_instances : int | None
-            How many instances there are if they are to be used again: no group gets more races.
+        n_epochs : int | None
+            At most so many epochs, by the least n_0 that does it: one epoch is n_0 = 2N.
+        supply : Supply
+            What there is: a finite space with fewer configurations than N is used up.
         playoff : int
             On how many instances, at most, the epoch winners meet in the end.
         set_aside : bool
-            Whether the playoff's races are taken out of the budget beforehand; at most
-            :data:`PLAYOFF_SHARE` of it. Otherwise it gets what early stopping saved.
+            Whether the playoff's races are taken out of the budget beforehand, up to a quarter
+            of it. Otherwise it gets what early stopping saved.
         """
         budget = whole_number("budget", budget, at_least=1)
-        frame = _Frame.checked(
-            k, alpha, delta, n_candidates, n0, n_available, n_instances, playoff, set_aside
+        frame = Frame.checked(
+            k,
+            alpha,
+            delta,
+            n_candidates,
+            n0,
+            n_epochs=n_epochs,
+            supply=supply,
+            playoff=playoff,
+            set_aside=set_aside,
         )
-        if budget < (least := frame.minimum_budget()):
+        if budget < (least := _minimum_budget(frame)):
             raise ValueError(
                 f"budget must be at least {least} races for {frame.n_candidates} configurations "
                 f"and k={frame.k} but got {budget}"
             )
-        return frame.with_budget(budget)
+        return _schedule(frame, budget)
 
     @classmethod
     def for_trials(
@@ -157,8 +139,8 @@ class Schedule:
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
-        n_available: int | None = None,
-        n_instances: int | None = None,
+        n_epochs: int | None = None,
+        supply: Supply = UNLIMITED,
         playoff: int = 0,
         set_aside: bool = True,
     ) -> Schedule:
@@ -169,36 +151,47 @@ class Schedule:
         """
         n_trials = whole_number("n_trials", n_trials, at_least=2)
 
-        def frame_for(alpha: float, n_candidates: int | None) -> _Frame:
-            return _Frame.checked(
-                k, alpha, delta, n_candidates, n0, n_available, n_instances, playoff, set_aside
+        def frame_for(alpha: float, n_candidates: int | None) -> Frame:
+            return Frame.checked(
+                k,
+                alpha,
+                delta,
+                n_candidates,
+                n0,
+                n_epochs=n_epochs,
+                supply=supply,
+                playoff=playoff,
+                set_aside=set_aside,
             )
 
         if alpha is not None or n_candidates is not None:
             given = 0.05 if alpha is None else alpha
             frame = frame_for(given, n_candidates)
-            least = frame.with_budget(frame.minimum_budget()).n_trials
+            least = _schedule(frame, _minimum_budget(frame)).n_trials
             if n_trials < least:
                 raise ValueError(
                     f"n_trials must be at least {least} for {frame.n_candidates} configurations "
                     f"and k={frame.k} but got {n_trials}"
                 )
-            return frame.with_budget(frame.largest_budget(n_trials))
+            return _schedule(frame, _largest_budget(frame, n_trials))
         if n0 is not None:
             raise ValueError(f"n0 needs alpha or n_candidates to be given too but got n0={n0!r}")
 
-        def try_candidates(n: int) -> Schedule | None:
-            frame = frame_for(0.05, n)
-            schedule = frame.with_budget(frame.largest_budget(n_trials))
-            rounds = [round_ for epoch in schedule.epochs for round_ in epoch.rounds]
-            enough = all(round_.races_per_group >= SENSIBLE_RACES for round_ in rounds)
-            return schedule if enough else None
+        sensible = min(SENSIBLE_RACES, supply.n_instances or SENSIBLE_RACES)
 
-        most = n_trials if n_available is None else min(n_trials, max(n_available, 1))
-        best = _last_true(lambda n: try_candidates(n) is not None, 1, most)
+        def fits(n: int) -> bool:
+            frame = frame_for(0.05, n)
+            schedule = _schedule(frame, _largest_budget(frame, n_trials))
+            rounds = [round_ for epoch in schedule.epochs for round_ in epoch.rounds]
+            return schedule.n_trials <= n_trials and all(
+                round_.races_per_group >= sensible for round_ in rounds
+            )
+
+        most = n_trials if supply.n_available is None else min(n_trials, supply.n_available)
+        best = last_true(fits, 1, max(1, most))
         # With too few trials even for two configurations, these two still race on what there is.
         frame = frame_for(0.05, best)
-        return frame.with_budget(frame.largest_budget(n_trials))
+        return _schedule(frame, _largest_budget(frame, n_trials))
 
     @staticmethod
     def minimum_budget(
@@ -208,15 +201,19 @@ class Schedule:
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
-        n_available: int | None = None,
+        n_epochs: int | None = None,
+        supply: Supply = UNLIMITED,
     ) -> int:
         """Return the least budget that gives every group of every round at least one race."""
-        return _Frame.checked(k, alpha, delta, n_candidates, n0, n_available).minimum_budget()
+        frame = Frame.checked(k, alpha, delta, n_candidates, n0, n_epochs=n_epochs, supply=supply)
+        return _minimum_budget(frame)
 
     @property
     def n_configs(self) -> int:
-        """New configurations drawn over all epochs; θ_0 comes on top."""
-        return sum(epoch.n_configs - 1 for epoch in self.epochs)
+        """New configurations drawn over all epochs; θ_0 and others that are given come on top."""
+        if not self.epochs:
+            return 0
+        return sum(epoch.n_configs - 1 for epoch in self.epochs) - (self.supply.n_given - 1)
 
     @property
     def n_races(self) -> int:
@@ -226,15 +223,18 @@ class Schedule:
     @property
     def n_trials(self) -> int:
         """Racers started at most."""
-        in_playoff = playoff_trials(len(self.epochs) + 1, self.set_aside)
-        return sum(epoch.n_trials for epoch in self.epochs) + in_playoff
+        racers = sum(epoch.n_trials for epoch in self.epochs)
+        if self.supply.results_kept and self.supply.n_instances is not None:
+            n_configs = self.n_configs + self.supply.n_given
+            racers = min(racers, n_configs * self.supply.n_instances)
+        return racers + playoff_trials(len(self.epochs) + 1, self.set_aside)
 
     def playoff_length(self, n_contestants: int, n_races: int, n_trials: int) -> int:
         """Return on how many instances contestants can meet with so many races and runs left."""
         most = min(self.playoff, n_races)
-        if self.n_instances is not None:
-            most = min(most, self.n_instances)
-        length = _last_true(lambda n: playoff_trials(n_contestants, n) <= n_trials, 0, most)
+        if self.supply.n_instances is not None:
+            most = min(most, self.supply.n_instances)
+        length = last_true(lambda n: playoff_trials(n_contestants, n) <= n_trials, 0, most)
         return length if n_contestants > 1 and length >= LEAST_PLAYOFF else 0
 
     def further_epoch(
@@ -246,13 +246,16 @@ class Schedule:
         """
         budget = min(n_races, n_trials // self.k)
         n_new = self.n_configs * budget // self.budget
-        if self.n_available is not None:
-            n_new = min(n_new, self.n_available - n_drawn)
+        if self.supply.n_available is not None:
+            n_new = min(n_new, self.supply.n_available - n_drawn)
         if n_new < 1:
             return None
-        share = _share_kept_in(index, self.k)
         rounds = cse_rounds(
-            n_new + 1, k=self.k, budget=budget, share=share, n_instances=self.n_instances
+            n_new + 1,
+            k=self.k,
+            budget=budget,
+            share=share_kept_in(index, self.k),
+            n_instances=self.supply.n_instances,
         )
         if min(round_.races_per_group for round_ in rounds) < SENSIBLE_RACES:
             return None
@@ -269,6 +272,7 @@ def sufficient_budget(
     *,
     n_candidates: int | None = None,
     n0: int | None = None,
+    n_epochs: int | None = None,
     crude: bool = False,
 ) -> float:
     """Return the budget that Theorem 1 calls sufficient, divided by the problem's own γ̄⁻¹.
@@ -280,157 +284,48 @@ def sufficient_budget(
     printed drops the term (2E(C_2 + C_3) - C_1 E(E + 1)) / k that its proof arrives at; the crude
     bound covers it.
     """
-    frame = _Frame.checked(k, alpha, delta, n_candidates, n0)
+    frame = Frame.checked(k, alpha, delta, n_candidates, n0, n_epochs=n_epochs)
     configurations = frame.n0 + (2 ** (frame.n_epochs + 1) if crude else 0)
     return configurations / frame.k * math.fsum(frame.weights())
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """A schedule before its budget is known."""
+def _schedule(frame: Frame, budget: int) -> Schedule:
+    return Schedule(
+        budget=budget,
+        k=frame.k,
+        alpha=frame.alpha,
+        delta=frame.delta,
+        n_candidates=frame.n_candidates,
+        n0=frame.n0,
+        supply=frame.supply,
+        epochs=frame.epochs(budget),
+        playoff=frame.playoff,
+        set_aside=frame.n_set_aside(budget),
+    )
 
-    k: int
-    alpha: float
-    delta: float
-    n_candidates: int
-    n0: int
-    n_available: int | None
-    n_instances: int | None
-    playoff: int
-    set_aside: bool
 
-    @classmethod
-    def checked(
-        cls,
-        k: int,
-        alpha: float,
-        delta: float,
-        n_candidates: int | None,
-        n0: int | None,
-        n_available: int | None = None,
-        n_instances: int | None = None,
-        playoff: int = 0,
-        set_aside: bool = True,
-    ) -> _Frame:
-        playoff = whole_number("playoff", playoff, at_least=0)
+def _minimum_budget(frame: Frame) -> int:
+    def suffices(budget: int) -> bool:
+        epochs = frame.epochs(budget)
+        return all(round_.races_per_group for epoch in epochs for round_ in epoch.rounds)
+
+    return first_true(suffices, 1)
+
+
+def _largest_budget(frame: Frame, n_trials: int) -> int:
+    """Return the largest budget for ``n_trials`` that is of use."""
+    if not frame.sizes():  # θ_0 is all there is, and no budget is of any use
+        return 1
+    n_instances = frame.supply.n_instances
+
+    def of_no_use(budget: int) -> bool:
         if n_instances is not None:
-            n_instances = whole_number("n_instances", n_instances, at_least=1)
-        k = whole_number("k", k, at_least=2)
-        alpha, delta = probability("alpha", alpha), probability("delta", delta)
-        if n_candidates is None:
-            wanted = max(1, math.ceil(math.log(delta) / math.log1p(-alpha)))  # N_{α,δ}
-        else:
-            wanted = whole_number("n_candidates", n_candidates, at_least=1)
-        n = wanted
-        if n_available is not None:
-            n_available = whole_number("n_available", n_available, at_least=0)
-            n = max(1, min(wanted, n_available))
-        if n_candidates is not None or n < wanted:
-            alpha = -math.expm1(math.log(delta) / n)  # the α for which N_{α,δ} = n
-        if n0 is None or n < wanted:
-            n0 = n + 1
-        elif not n < whole_number("n0", n0, at_least=1) <= 2 * n:
-            raise ValueError(f"n0 must lie in (N, 2N] = ({n}, {2 * n}] but got {n0}")
-        return cls(k, alpha, delta, n, n0, n_available, n_instances, playoff, set_aside)
+            rounds = [r for epoch in frame.epochs(budget - 1) for r in epoch.rounds]
+            if all(r.races_per_group == n_instances for r in rounds):
+                return True
+        return _schedule(frame, budget).n_trials > n_trials
 
-    @property
-    def n_epochs(self) -> int:
-        # E = ⌈log2(n_0 / (n_0 - N))⌉: the least E with 2^E ≥ n_0 / (n_0 - N), in integers.
-        return (-(-self.n0 // (self.n0 - self.n_candidates)) - 1).bit_length()
-
-    def weights(self) -> list[float]:
-        """Return w_e = (C_2 + C_3 - e C_1) / 2^e; 1/c_e is w_e divided by the sum of them all.
-
-        The sum is the paper's (C_1 E - (2^E - 1)(2 C_1 - C_2 - C_3)) / 2^E. C_3 is rounded up as
-        in Algorithm 3; the authors' code does not round it.
-        """
-        log_q = math.log1p((self.k - 1) / self.n_epochs)
-        c1 = math.log(2) / log_q
-        c2 = 1 + math.log(self.n0 + 4 * self.n0 / (self.n0 - self.n_candidates)) / log_q
-        c3 = math.ceil(math.log(self.k) / log_q - 1e-12)
-        return [(c2 + c3 - e * c1) / 2**e for e in range(1, self.n_epochs + 1)]
-
-    def sizes(self) -> list[int]:
-        """Return n_e = ⌈n_0 / 2^e⌉ + 1 (line 3), cut to what a finite space has left."""
-        left = self.n_available
-        sizes = []
-        for e in range(1, self.n_epochs + 1):
-            new = -(-self.n0 // 2**e)
-            if left is not None:
-                new = min(new, left)
-                left -= new
-            if new:
-                sizes.append(new + 1)
-        return sizes
-
-    def with_budget(self, budget: int) -> Schedule:
-        sizes = self.sizes()
-        weights = self.weights()[: len(sizes)]
-        total = math.fsum(weights)
-        set_aside = min(self.playoff, math.floor(budget * PLAYOFF_SHARE)) if self.set_aside else 0
-        if self.n_instances is not None:
-            set_aside = min(set_aside, self.n_instances)
-        epochs = []
-        for e, (size, weight) in enumerate(zip(sizes, weights, strict=True), start=1):
-            # Line 5 draws B / c_e instances; rounded down, as in the authors' code.
-            epoch_budget = math.floor((budget - set_aside) * (weight / total))
-            share = _share_kept_in(e, self.k)
-            rounds = cse_rounds(
-                size, k=self.k, budget=epoch_budget, share=share, n_instances=self.n_instances
-            )
-            epochs.append(Epoch(e, size, epoch_budget, rounds))
-        return Schedule(
-            budget=budget,
-            k=self.k,
-            alpha=self.alpha,
-            delta=self.delta,
-            n_candidates=self.n_candidates,
-            n0=self.n0,
-            epochs=tuple(epochs),
-            playoff=self.playoff,
-            set_aside=set_aside,
-            n_available=self.n_available,
-            n_instances=self.n_instances,
-        )
-
-    def minimum_budget(self) -> int:
-        def suffices(budget: int) -> bool:
-            epochs = self.with_budget(budget).epochs
-            return all(round_.races_per_group for epoch in epochs for round_ in epoch.rounds)
-
-        return _first_true(suffices, 1)
-
-    def largest_budget(self, n_trials: int) -> int:
-        if not self.sizes():  # nothing but θ_0: any budget does
-            return max(1, n_trials // self.k)
-
-        def too_large(budget: int) -> bool:
-            # With few instances to go round, groups cannot grow for ever: more is then no use.
-            no_use = self.n_instances is not None and budget > n_trials
-            return no_use or self.with_budget(budget).n_trials > n_trials
-
-        return max(1, _first_true(too_large, 1) - 1)
-
-
-def _share_kept_in(epoch: int, k: int) -> Fraction:
-    """Return what ρ_e = log2((e + k - 1) / e) of line 3 keeps, without rounding."""
-    return Fraction(epoch, epoch + k - 1)
-
-
-def _first_true(test: Callable[[int], bool], start: int) -> int:
-    """Return the least integer from ``start`` for which a monotone test holds."""
-    step = 1
-    while not test(start + step - 1):
-        step *= 2
-    return _last_true(lambda x: not test(x), start - 1, start + step - 1) + 1
-
-
-def _last_true(test: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the last x in [low, high] with ``test(x)``, which is taken to hold at ``low``."""
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if test(middle) else (low, middle - 1)
-    return low
+    return max(1, first_true(of_no_use, 1) - 1)
 
 
 def _as_table(schedule: Schedule) -> str:

@@ -11,7 +11,7 @@ from acband_configspace.acband import acband
 from acband_configspace.benchmark import RuntimeTable, simulate
 from acband_configspace.race import Outcome, Race
 from acband_configspace.rounds import playoff_rounds, playoff_trials
-from acband_configspace.schedule import Schedule
+from acband_configspace.schedule import Schedule, Supply
 from acband_configspace.streaming import RaceStream
 
 
@@ -113,8 +113,7 @@ def test_budgets_hold(seed, k, n_trials, playoff, early_stopping, spend, n_insta
         k=k,
         playoff=playoff,
         set_aside=early_stopping is None,
-        n_instances=n_instances,
-        n_available=300,
+        supply=Supply(n_instances=n_instances, n_available=300),
     )
     rng = np.random.default_rng(seed)
 

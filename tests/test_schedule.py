@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acband_configspace import Schedule, sufficient_budget
-from acband_configspace.schedule import SENSIBLE_RACES, cse_rounds, share_kept, survivors
+from acband_configspace.schedule import SENSIBLE_RACES, Supply, cse_rounds, share_kept, survivors
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_minimum_budget_is_the_minimum(inputs):
 @given(st.integers(2, 5000), st.integers(2, 16))
 def test_for_trials_takes_the_largest_budget(n_trials, k):
     schedule = Schedule.for_trials(n_trials, k=k)
-    assert 1 <= schedule.n_races
+    assert schedule.n_races >= 1
     assert schedule.n_trials <= n_trials
     larger = Schedule.plan(schedule.budget + 1, k=k, n_candidates=schedule.n_candidates)
     assert larger.n_trials > n_trials
@@ -159,14 +159,36 @@ def test_for_trials_names_the_least_number_of_trials():
 
 @given(st.integers(0, 80), st.integers(2, 8))
 def test_a_finite_space_is_used_up(n_available, k):
-    schedule = Schedule.plan(5000, k=k, n_available=n_available)
+    schedule = Schedule.plan(5000, k=k, supply=Supply(n_available=n_available))
     assert schedule.n_configs == min(n_available, 60)
     assert all(epoch.n_configs >= 2 for epoch in schedule.epochs)
 
 
 def test_one_configuration_needs_no_race():
-    schedule = Schedule.plan(100, n_available=0)
+    schedule = Schedule.plan(100, supply=Supply(n_available=0))
     assert (schedule.epochs, schedule.n_races, schedule.n_trials) == ((), 0, 0)
+    assert Schedule.for_trials(100, supply=Supply(n_available=0)).epochs == ()
+
+
+def test_given_configurations_come_on_top():
+    alone, given = (Schedule.plan(5000, supply=Supply(n_given=n)) for n in (1, 4))
+    assert alone.n_configs == given.n_configs == 60
+    assert [epoch.n_configs for epoch in given.epochs] == [34, 16, 9, 5, 3, 2]
+
+
+@given(st.integers(2, 3000), st.integers(1, 30), st.integers(2, 6), st.booleans())
+def test_few_instances_cap_the_races_of_a_group(n_trials, n_instances, k, results_kept):
+    supply = Supply(n_instances=n_instances, results_kept=results_kept)
+    schedule = Schedule.for_trials(n_trials, k=k, supply=supply)
+    assert schedule.n_trials <= n_trials
+    for epoch in schedule.epochs:
+        assert all(1 <= round_.races_per_group <= n_instances for round_ in epoch.rounds)
+
+
+def test_one_result_per_configuration_makes_a_trial_of_each():
+    """A deterministic target without instances: as many configurations as trials."""
+    schedule = Schedule.for_trials(100, supply=Supply(n_instances=1, results_kept=True))
+    assert 90 <= schedule.n_configs + 1 <= 100
 
 
 def test_sufficient_budget_of_theorem_1():
@@ -199,12 +221,17 @@ def test_sufficient_budget_falls_with_k(k, alpha, delta):
         ({"budget": 147}, ValueError, "budget must be at least 148 races .* but got 147"),
         ({"budget": 1000.5}, TypeError, "budget must be a whole number but got 1000.5"),
         ({"budget": True}, TypeError, "budget must be a whole number but got True"),
-        ({"n_available": -1}, ValueError, "n_available must be at least 0 but got -1"),
     ],
 )
 def test_bad_input_is_named(arguments, error, message):
     with pytest.raises(error, match=message):
         Schedule.plan(**{"budget": 1000, **arguments})
+
+
+@pytest.mark.parametrize("field", ["n_available", "n_given", "n_instances"])
+def test_bad_supplies(field):
+    with pytest.raises(ValueError, match=f"{field} must be at least . but got -1"):
+        Supply(**{field: -1})
 
 
 @pytest.mark.parametrize("rho", [-0.1, 1.1, float("nan")])

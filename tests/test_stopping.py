@@ -14,7 +14,7 @@ from acband_configspace.acband import acband
 from acband_configspace.benchmark import RuntimeTable, simulate
 from acband_configspace.race import Outcome, Race
 from acband_configspace.rounds import Round
-from acband_configspace.schedule import Schedule
+from acband_configspace.schedule import Schedule, Supply
 from acband_configspace.statistics import MeanCost, Wins, get_statistic
 from acband_configspace.stopping import checked_early_stopping, decided, level_for_run
 from acband_configspace.streaming import RaceStream, Signal
@@ -192,8 +192,9 @@ def test_streaming_is_the_table_driver_in_any_order(
         n_candidates=15,
         playoff=playoff,
         set_aside=early_stopping is None,
-        n_available=table.n_configs - 1,
-        n_instances=table.n_instances if reuse else None,
+        supply=Supply(
+            n_available=table.n_configs - 1, n_instances=table.n_instances if reuse else None
+        ),
     )
     contests = acband(schedule, np.random.default_rng([seed, 2]), spend=spend)
     stream = RaceStream(contests, early_stopping=early_stopping)

@@ -55,7 +55,8 @@ def test_it_says_when_it_waits_and_when_it_is_done():
     assert races.winner is None
     for race in handed_out:
         races.tell(race, noisy_outcome(race, 0))
-    assert isinstance(race := races.ask(), Race)
+    race = races.ask()
+    assert isinstance(race, Race)
     races.tell(race, noisy_outcome(race, 0))
     finish(races, 0)
     assert races.winner == races.epoch_winners[-1]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from acband_configspace.acband import acband
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.elimination import Contest, Contests, Verdict, judge, judge_playoff
-from acband_configspace.schedule import Schedule
+from acband_configspace.schedule import Schedule, Supply
 from acband_configspace.statistics import Flags, Floats, Statistic, get_statistic, wins
 from acband_configspace.stopping import checked_early_stopping, decided
 
@@ -55,6 +55,7 @@ def simulate(
     delta: float = 0.05,
     n_candidates: int | None = None,
     n0: int | None = None,
+    n_epochs: int | None = None,
     budget: int | None = None,
     statistic: str | Statistic = "wins",
     early_stopping: float | None = None,
@@ -81,12 +82,14 @@ def simulate(
         delta=delta,
         n_candidates=n_candidates,
         n0=n0,
-        n_instances=table.n_instances if reuse else None,
+        n_epochs=n_epochs,
+        supply=Supply(n_instances=table.n_instances if reuse else None),
         playoff=playoff,
         set_aside=level is None,
     )
     _check_size(schedule, table)
-    schedule = dataclasses.replace(schedule, n_available=table.n_configs - 1)
+    supply = dataclasses.replace(schedule.supply, n_available=table.n_configs - 1)
+    schedule = dataclasses.replace(schedule, supply=supply)
     # Streams of their own, so that the groups are the same whatever the size of the table.
     draw_rows, draw_columns, draw_groups = (np.random.default_rng([seed, i]) for i in range(3))
     rows = draw_rows.permutation(table.n_configs)
@@ -110,7 +113,7 @@ def simulate(
 
 
 def _check_size(schedule: Schedule, table: RuntimeTable) -> None:
-    if schedule.n_races > table.n_instances and schedule.n_instances is None:
+    if schedule.n_races > table.n_instances and schedule.supply.n_instances is None:
         raise ValueError(
             f"budget must be at most the table's {table.n_instances} instances but got "
             f"{schedule.budget}; reuse=True uses instances again"

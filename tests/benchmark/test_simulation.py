@@ -43,7 +43,7 @@ def by_streaming(table, result, *, k, budget, statistic, seed, n_candidates=None
     return result.configurations[stream.winner], winners, cpu_time, wall_time
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**31), st.sampled_from([2, 3, 4, 8]), st.sampled_from(["wins", "mean"]))
 def test_both_drivers_agree(table, seed, k, statistic):
     result = simulate(table, k=k, budget=800, statistic=statistic, seed=seed)

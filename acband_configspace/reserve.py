@@ -1,4 +1,4 @@
-"""The supply of fresh instances and of runs: what the schedule plans, and what is left over.
+"""The instances and runs that the schedule plans, and those that are left over.
 
 Instances are numbers. Those a group did not need go to a reserve that only what follows the
 schedule draws on: a group that is decided early never shifts what later groups see.
@@ -14,17 +14,17 @@ from acband_configspace.schedule import Schedule
 Instances = npt.NDArray[np.int64]
 
 
-class Supply:
+class Reserve:
     """Hands out the instances of one run and takes back those that were not needed.
 
-    Without a schedule (CSE by itself) it never ends. With ``schedule.n_instances`` the numbers
-    modulo it are the instances there are: numbers stay unique, instances are used again, but
-    never twice within a group.
+    Without a schedule (CSE by itself) it never ends. Where there are ``n_instances`` to be used
+    again, numbers stay unique and stand, modulo ``n_instances``, for instances: never one twice
+    within a group.
     """
 
-    def __init__(self, schedule: Schedule | None = None) -> None:
-        self._n_instances = schedule.n_instances if schedule else None
-        self._next = 0
+    def __init__(self, schedule: Schedule | None = None, *, first_instance: int = 0) -> None:
+        self._n_instances = schedule.supply.n_instances if schedule else None
+        self._next = first_instance
         self._returned: list[int] = []
         self._drawing = False
         self._races_left = schedule.n_races if schedule else 0
@@ -41,7 +41,7 @@ class Supply:
         """Races that the schedule planned and nobody needed so far."""
         return self._races_left
 
-    def open_reserve(self) -> None:
+    def open(self) -> None:
         """Draw on the reserve from now on: the schedule's epochs are over."""
         self._drawing = True
         n_set_aside = self._races_left - len(self._returned)
