@@ -8,6 +8,7 @@ to its published experiments.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from acband_configspace.checks import whole_number
@@ -77,7 +78,7 @@ class Schedule:
         budget: int,
         *,
         k: int = 2,
-        alpha: float = 0.05,
+        alpha: float | None = 0.05,
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
@@ -95,7 +96,9 @@ class Schedule:
         k : int
             How many configurations race at once.
         alpha, delta : float
-            With probability 1 - δ one of the best share α of all configurations is drawn.
+            With probability 1 - δ one of the best share α of all configurations is drawn. With
+            ``alpha=None`` α is as small as the budget allows, that is, as many are drawn as
+            leave each group :data:`SENSIBLE_RACES` races.
         n_candidates : int | None
             How many configurations to draw (N) instead of what α and δ ask for.
         n0 : int | None
@@ -111,17 +114,26 @@ class Schedule:
             of it. Otherwise it gets what early stopping saved.
         """
         budget = whole_number("budget", budget, at_least=1)
-        frame = Frame.checked(
-            k,
-            alpha,
-            delta,
-            n_candidates,
-            n0,
-            n_epochs=n_epochs,
-            supply=supply,
-            playoff=playoff,
-            set_aside=set_aside,
-        )
+
+        def frame_for(n_candidates: int | None) -> Frame:
+            return Frame.checked(
+                k,
+                0.05 if alpha is None else alpha,
+                delta,
+                n_candidates,
+                n0,
+                n_epochs=n_epochs,
+                supply=supply,
+                playoff=playoff,
+                set_aside=set_aside,
+            )
+
+        if alpha is None and n_candidates is None:
+            _refuse_n0(n0)
+            n_candidates = _most_candidates(
+                lambda n: _schedule(frame_for(n), budget), supply, at_most=budget * k
+            )
+        frame = frame_for(n_candidates)
         if budget < (least := _minimum_budget(frame)):
             raise ValueError(
                 f"budget must be at least {least} races for {frame.n_candidates} configurations "
@@ -151,10 +163,10 @@ class Schedule:
         """
         n_trials = whole_number("n_trials", n_trials, at_least=2)
 
-        def frame_for(alpha: float, n_candidates: int | None) -> Frame:
+        def frame_for(n_candidates: int | None) -> Frame:
             return Frame.checked(
                 k,
-                alpha,
+                0.05 if alpha is None else alpha,
                 delta,
                 n_candidates,
                 n0,
@@ -164,34 +176,27 @@ class Schedule:
                 set_aside=set_aside,
             )
 
-        if alpha is not None or n_candidates is not None:
-            given = 0.05 if alpha is None else alpha
-            frame = frame_for(given, n_candidates)
-            least = _schedule(frame, _minimum_budget(frame)).n_trials
-            if n_trials < least:
-                raise ValueError(
-                    f"n_trials must be at least {least} for {frame.n_candidates} configurations "
-                    f"and k={frame.k} but got {n_trials}"
-                )
+        def schedule_for(n_candidates: int | None) -> Schedule:
+            frame = frame_for(n_candidates)
             return _schedule(frame, _largest_budget(frame, n_trials))
-        if n0 is not None:
-            raise ValueError(f"n0 needs alpha or n_candidates to be given too but got n0={n0!r}")
 
-        sensible = min(SENSIBLE_RACES, supply.n_instances or SENSIBLE_RACES)
+        if alpha is None and n_candidates is None:
+            _refuse_n0(n0)
 
-        def fits(n: int) -> bool:
-            frame = frame_for(0.05, n)
-            schedule = _schedule(frame, _largest_budget(frame, n_trials))
-            rounds = [round_ for epoch in schedule.epochs for round_ in epoch.rounds]
-            return schedule.n_trials <= n_trials and all(
-                round_.races_per_group >= sensible for round_ in rounds
+            def schedule_within(n: int) -> Schedule | None:
+                schedule = schedule_for(n)
+                return schedule if schedule.n_trials <= n_trials else None
+
+            # With too few trials even for two configurations, these two race on what there is.
+            return schedule_for(_most_candidates(schedule_within, supply, at_most=n_trials))
+        frame = frame_for(n_candidates)
+        least = _schedule(frame, _minimum_budget(frame)).n_trials
+        if n_trials < least:
+            raise ValueError(
+                f"n_trials must be at least {least} for {frame.n_candidates} configurations "
+                f"and k={frame.k} but got {n_trials}"
             )
-
-        most = n_trials if supply.n_available is None else min(n_trials, supply.n_available)
-        best = last_true(fits, 1, max(1, most))
-        # With too few trials even for two configurations, these two still race on what there is.
-        frame = frame_for(0.05, best)
-        return _schedule(frame, _largest_budget(frame, n_trials))
+        return schedule_for(n_candidates)
 
     @staticmethod
     def minimum_budget(
@@ -302,6 +307,29 @@ def _schedule(frame: Frame, budget: int) -> Schedule:
         playoff=frame.playoff,
         set_aside=frame.n_set_aside(budget),
     )
+
+
+def _refuse_n0(n0: int | None) -> None:
+    if n0 is not None:
+        raise ValueError(f"n0 needs alpha or n_candidates to be given too but got n0={n0!r}")
+
+
+def _most_candidates(
+    schedule_for: Callable[[int], Schedule | None], supply: Supply, *, at_most: int
+) -> int:
+    """Return for how many configurations every group still gets a sensible number of races."""
+    sensible = min(SENSIBLE_RACES, supply.n_instances or SENSIBLE_RACES)
+
+    def fits(n: int) -> bool:
+        schedule = schedule_for(n)
+        return schedule is not None and all(
+            round_.races_per_group >= sensible
+            for epoch in schedule.epochs
+            for round_ in epoch.rounds
+        )
+
+    most = at_most if supply.n_available is None else min(at_most, supply.n_available)
+    return last_true(fits, 1, max(1, most))
 
 
 def _minimum_budget(frame: Frame) -> int:

@@ -51,7 +51,7 @@ def simulate(
     table: RuntimeTable,
     *,
     k: int = 2,
-    alpha: float = 0.05,
+    alpha: float | None = 0.05,
     delta: float = 0.05,
     n_candidates: int | None = None,
     n0: int | None = None,
@@ -66,6 +66,7 @@ def simulate(
 ) -> SimulationResult:
     """Run AC-Band on a table, configurations and instances drawn without replacement.
 
+    ``alpha=None`` draws as many configurations as leave each group a few races.
     ``budget=None`` uses as many races as the table has instances; a larger one needs
     ``reuse=True``, by which groups may share instances, though none sees one twice. With the
     statistic "wins" a race ends for all when the first racer finishes, or at the cutoff; with the
@@ -75,6 +76,11 @@ def simulate(
     budget = table.n_instances if budget is None else budget
     judge_by = get_statistic(statistic)
     level = checked_early_stopping(early_stopping, judge_by)
+    supply = Supply(
+        n_instances=table.n_instances if reuse else None,
+        # α is not quietly changed if it is given: the table must have room for it.
+        n_available=table.n_configs - 1 if alpha is None else None,
+    )
     schedule = Schedule.plan(
         budget,
         k=k,
@@ -83,7 +89,7 @@ def simulate(
         n_candidates=n_candidates,
         n0=n0,
         n_epochs=n_epochs,
-        supply=Supply(n_instances=table.n_instances if reuse else None),
+        supply=supply,
         playoff=playoff,
         set_aside=level is None,
     )
