@@ -22,6 +22,7 @@ import numpy.typing as npt
 from acband_configspace.benchmark.simulation import simulate
 from acband_configspace.benchmark.tables import RuntimeTable, family_table, synthetic_table
 from acband_configspace.presets import PRESETS
+from acband_configspace.schedule import Schedule
 
 DAY = 86_400.0
 #: What is measured beside the paper's rule, with the same k and α.
@@ -103,8 +104,11 @@ def _print_variants(
 ) -> None:
     for alpha in arguments.alpha:
         for k in arguments.k:
-            common = _budget(table, times) | _draws(table, alpha) | {"k": k}
-            jobs = [Job(name, {**common, **variant}, seeds) for variant in VARIANTS.values()]
+            jobs = []
+            for variant in VARIANTS.values():
+                draws = _draws(table, alpha, variant.get("n_epochs"))
+                settings = {**variant, **draws, **_budget(table, times), "k": k}
+                jobs.append(Job(name, settings, seeds))
             _print_results(f"α = {alpha}, k = {k}", VARIANTS, pool.map(measure, jobs))
 
 
@@ -114,7 +118,7 @@ def _print_presets(
     jobs = []
     for preset in PRESETS.values():
         settings = preset.settings()
-        settings |= _draws(table, settings.pop("alpha"))
+        settings |= _draws(table, settings.pop("alpha"), preset.n_epochs)
         settings |= _budget(table, times * preset.budget_share)
         jobs.append(Job(name, settings, seeds))
     _print_results("presets", PRESETS, pool.map(measure, jobs))
@@ -124,13 +128,16 @@ def _budget(table: RuntimeTable, times: float) -> dict[str, Any]:
     return {"budget": int(times * table.n_instances), "reuse": times > 1}
 
 
-def _draws(table: RuntimeTable, alpha: float | None) -> dict[str, Any]:
-    """Return α, or as many configurations as a small table has for all epochs' rounding up."""
+def _draws(table: RuntimeTable, alpha: float | None, n_epochs: int | None) -> dict[str, Any]:
+    """Return α, or N if a small table has no room for it: as many as all epochs can draw."""
     if alpha is None:
         return {"alpha": None}
-    wanted = int(np.ceil(np.log(0.05) / np.log1p(-alpha)))
-    room = table.n_configs - 2 - int(np.log2(table.n_configs))
-    return {"alpha": alpha} if wanted <= room else {"n_candidates": max(1, room)}
+    for n in range(table.n_configs - 1, 0, -1):
+        largest = Schedule.plan(10**9, n_candidates=n, n_epochs=n_epochs)
+        if largest.n_configs < table.n_configs:
+            break
+    wanted = Schedule.plan(10**9, alpha=alpha, n_epochs=n_epochs)
+    return {"alpha": alpha} if wanted.n_candidates <= n else {"n_candidates": n}
 
 
 def _print_results(title: str, names: Iterable[str], results: Iterable[Measured | str]) -> None:
