@@ -54,7 +54,7 @@ class Accounting:
         if real_number("par", self.par) < 1:
             raise ValueError(f"par must be at least 1 but got {self.par!r}")
 
-    def values(self, report: RaceReport, race: int | None) -> list[TrialValue]:
+    def values(self, report: RaceReport, race: str | None) -> list[TrialValue]:
         """Return a trial value for each racer of a race."""
         winner = None if report.winner is None else report.racers[report.winner]
         return [

@@ -35,17 +35,23 @@ from acband_configspace.smac_plugin.trials import (
 )
 from acband_configspace.smac_plugin.waiting import RaceCallback
 from acband_configspace.statistics import Statistic, get_statistic
+from acband_configspace.stopping import checked_early_stopping
 from acband_configspace.streaming import RaceStream, Signal
 
 logger = logging.getLogger(__name__)
+
+
+RaceListener = Callable[[str, Race, InstanceKey, Sequence[TrialValue]], None]
 
 
 @dataclass
 class _OpenRace:
     """A race that was handed out; a value is None until it is known."""
 
+    name: str
     race: Race
     key: InstanceKey
+    stream: RaceStream
     values: list[TrialValue | None]
 
 
@@ -53,11 +59,13 @@ class _OpenRace:
 class _Pass:
     """One run through a schedule."""
 
+    number: int
     plan: PassPlan
     stream: RaceStream
     n_known: int
-    """Configurations known once all of this pass are drawn: the next pass counts on from here."""
+    """Configurations that have raced by the end of this round: the next pass counts on here."""
     next_instance: int
+    """The first instance that no round so far was given."""
     contest: Contest | None = None
     keys: list[list[InstanceKey]] = field(default_factory=list)
     """What the groups of the contest race on."""
@@ -82,10 +90,22 @@ class ACBandIntensifier(AbstractIntensifier):
         ``alpha=None`` it is as small as ``n_trials`` allows.
     n_candidates : int | None
         How many configurations to draw, instead of what α and δ ask for.
+    n_epochs : int | None
+        At most so many epochs; fewer mean more races for each. The paper's number by default.
     budget : int | None
         The number of races, instead of the most that fit into ``n_trials``.
     statistic : str | Statistic
         What ranks a group: "wins" (the paper's), "mean", "quantile", or an object of one's own.
+    early_stopping : float | None
+        When a group is decided. 0: once its remaining races cannot change who survives, which
+        saves trials and changes nothing else. A level above 0: also once a test at that level
+        tells its survivors from the rest. None: after all its races, as in the paper.
+    playoff : int
+        On how many fresh instances, at most, the winners of the epochs meet in the end, judged by
+        their mean cost. It lives on trials that early stopping saved, or else on a part of the
+        budget. 0, the paper: the last epoch's winner it is.
+    spend : "nothing" | "configurations"
+        What becomes of trials that early stopping saved: they remain, or buy further epochs.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     seed : int | None
@@ -102,8 +122,12 @@ class ACBandIntensifier(AbstractIntensifier):
         alpha: float | None = None,
         delta: float = 0.05,
         n_candidates: int | None = None,
+        n_epochs: int | None = None,
         budget: int | None = None,
         statistic: str | Statistic = "wins",
+        early_stopping: float | None = 0.0,
+        playoff: int = 0,
+        spend: Literal["nothing", "configurations"] = "nothing",
         first: Literal["default", "random"] = "default",
         seed: int | None = None,
     ) -> None:
@@ -112,12 +136,22 @@ class ACBandIntensifier(AbstractIntensifier):
             raise ValueError(f"first must be 'default' or 'random' but got {first!r}")
         self._first = first
         self._statistic = get_statistic(statistic)
+        self._early_stopping = checked_early_stopping(early_stopping, self._statistic)
+        self._spend = spend
         self.racing = False
         """Whether the runner stops losers, so that their results cannot be used again."""
         self._planner = PassPlanner(
-            scenario, k=k, alpha=alpha, delta=delta, n_candidates=n_candidates, budget=budget
+            scenario,
+            k=k,
+            alpha=alpha,
+            delta=delta,
+            n_candidates=n_candidates,
+            n_epochs=n_epochs,
+            budget=budget,
+            playoff=playoff,
+            set_aside=self._early_stopping is None,
         )
-        self.race_listener: Callable[[Race, InstanceKey, Sequence[TrialValue]], None] | None = None
+        self.race_listener: RaceListener | None = None
         """Called with each race that is over, before anything is decided on it."""
         self.plan_listener: Callable[[PassPlan], None] | None = None
         """Called with the plan of each pass before it starts."""
@@ -136,7 +170,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._queue: deque[TrialInfo] = deque()
         self._awaited: dict[tuple[int, InstanceKey], list[tuple[_OpenRace, int]]] = {}
         self._results: dict[tuple[int, InstanceKey], TrialValue] = {}
-        self._recorded_races: dict[int, RaceRecord] = {}
+        self._recorded_races: dict[str, RaceRecord] = {}
         self._recorded_plans: list[PassPlan] = []
         self._n_started = 0
         self._n_races = 0
@@ -151,6 +185,8 @@ class ACBandIntensifier(AbstractIntensifier):
             **super().meta,
             **self._planner.meta,
             "statistic": repr(self._statistic),
+            "early_stopping": self._early_stopping,
+            "spend": self._spend,
             "first": self._first,
             "racing": self.racing,
         }
@@ -236,7 +272,7 @@ class ACBandIntensifier(AbstractIntensifier):
     ) -> None:
         """Be ready to continue a recorded run: ``fill`` will take its races as they are."""
         self._recorded_plans = list(plans)
-        self._recorded_races = {race.number: race for race in races}
+        self._recorded_races = {race.name: race for race in races}
         self._n_started = n_started
 
     def __iter__(self) -> Iterator[TrialInfo]:
@@ -311,15 +347,12 @@ class ACBandIntensifier(AbstractIntensifier):
             given=given,
             first_new=n_known,
             first_instance=next_instance,
+            spend=self._spend,
         )
-        self._passes.append(
-            _Pass(
-                plan=plan,
-                stream=RaceStream(contests, statistic=self._statistic),
-                n_known=n_known + plan.schedule.n_configs,
-                next_instance=next_instance + plan.schedule.n_races,
-            )
+        stream = RaceStream(
+            contests, statistic=self._statistic, early_stopping=self._early_stopping
         )
+        self._passes.append(_Pass(number + 1, plan, stream, n_known, next_instance))
 
     def _plan(self, n_given: int, n_known: int) -> PassPlan | str:
         number = len(self._passes)
@@ -355,14 +388,14 @@ class ACBandIntensifier(AbstractIntensifier):
     def _open(self, race: Race, current: _Pass) -> None:
         """Queue the trials of a race, but for those whose results are known."""
         if current.contest is not current.stream.contest:
-            current.contest = current.stream.contest
-            assert current.contest is not None
-            current.keys = self._instances.of_contest(current.contest)
+            self._enter_round(current)
         key = current.keys[race.group][race.index]
-        if (record := self._recorded_races.pop(race.instance, None)) is not None:
-            self._repeat(race, record)
+        name = f"{current.number}.{race.epoch}.{race.round}.{race.group}.{race.index}"
+        if (record := self._recorded_races.pop(name, None)) is not None:
+            self._repeat(race, record, current.stream)
             return
-        open_race = _OpenRace(race, key, [self._results.get((n, key)) for n in race.racers])
+        values = [self._results.get((number, key)) for number in race.racers]
+        open_race = _OpenRace(name, race, key, current.stream, values)
         missing = [i for i, value in enumerate(open_race.values) if value is None]
         n_started = max(self._n_started, self.runhistory.submitted)
         if n_started + len(missing) > self._scenario.n_trials:
@@ -376,18 +409,29 @@ class ACBandIntensifier(AbstractIntensifier):
                     config=self.configurations[number],
                     instance=key.instance,
                     seed=key.seed,
-                    additional_info={"race": race.instance, "n_racers": len(missing)},
+                    additional_info={
+                        "race": name,
+                        "n_racers": len(missing),
+                        "to_the_end": race.to_the_end,
+                    },
                 )
             )
         if not missing:
             self._complete(open_race)
 
-    def _repeat(self, race: Race, record: RaceRecord) -> None:
+    def _enter_round(self, current: _Pass) -> None:
+        contest = current.contest = current.stream.contest
+        assert contest is not None
+        current.keys = self._instances.of_contest(contest)
+        current.n_known = max(current.n_known, int(contest.groups.max()) + 1)
+        current.next_instance = max(current.next_instance, int(contest.instances().max()) + 1)
+
+    def _repeat(self, race: Race, record: RaceRecord, stream: RaceStream) -> None:
         """Take in a race of an earlier process."""
         for number, value in zip(race.racers, record.values, strict=True):
             self._keep(number, record.key, value)
         n_incumbents = len(self._trajectory)
-        self._close(race, record.values)
+        self._close(race, record.values, stream)
         for item in self._trajectory[n_incumbents:]:
             item.walltime, item.trial = record.walltime, record.n_trials
 
@@ -397,8 +441,7 @@ class ACBandIntensifier(AbstractIntensifier):
         if number is None or info.seed is None:
             return  # told without being asked: SMAC keeps it, AC-Band has no use for it
         key = InstanceKey(info.instance, info.seed)
-        if is_cancelled(value):  # it stays open, to be run again by the next process
-            self._awaited.pop((number, key), None)
+        if is_cancelled(value):  # nothing is known of it, and nobody needs to know
             return
         if self._instances.n_distinct is not None:
             self._keep(number, key, value)
@@ -406,6 +449,18 @@ class ACBandIntensifier(AbstractIntensifier):
             open_race.values[position] = value
             if None not in open_race.values:
                 self._complete(open_race)
+
+    def pop_needless(self) -> list[str]:
+        """Return the races that are running but whose groups have been decided without them."""
+        running = {r.name: r for entries in self._awaited.values() for r, _ in entries}
+        needless = [n for n, r in running.items() if not r.stream.is_open(r.race)]
+        for key, entries in list(self._awaited.items()):
+            kept = [(race, position) for race, position in entries if race.name not in needless]
+            if kept:
+                self._awaited[key] = kept
+            else:
+                del self._awaited[key]
+        return needless
 
     def _keep(self, number: int, key: InstanceKey, value: TrialValue) -> None:
         """Remember a result, in case the configuration meets the instance again."""
@@ -417,16 +472,16 @@ class ACBandIntensifier(AbstractIntensifier):
         if self._n_races == 0:
             refuse_crashed(values)
         if self.race_listener is not None:
-            self.race_listener(open_race.race, open_race.key, values)
-        self._close(open_race.race, values)
+            self.race_listener(open_race.name, open_race.race, open_race.key, values)
+        self._close(open_race.race, values, open_race.stream)
 
-    def _close(self, race: Race, values: Sequence[TrialValue]) -> None:
+    def _close(self, race: Race, values: Sequence[TrialValue], stream: RaceStream) -> None:
         """Tell the core what a race brought."""
         self._n_races += 1
         for number, value in zip(race.racers, values, strict=True):
             self._n_successes[number] += succeeded(value)
-        outcome = outcome_of(values, needs_all_costs=self._statistic.needs_all_costs)
-        self._passes[-1].stream.tell(race, outcome)
+        needs_all_costs = race.to_the_end or self._statistic.needs_all_costs
+        stream.tell(race, outcome_of(values, needs_all_costs=needs_all_costs))
         self._refresh_incumbent()
 
     def _refresh_incumbent(self) -> None:

@@ -134,9 +134,11 @@ class ACBandOptimizer(SMBO):
             len(recorded.races),
         )
 
-    def _record(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+    def _record(
+        self, name: str, race: Race, key: InstanceKey, values: Sequence[TrialValue]
+    ) -> None:
         record = RaceRecord(
-            number=race.instance,
+            name=name,
             key=key,
             racers=race.racers,
             values=tuple(values),

@@ -185,10 +185,12 @@ class RaceRunner(AbstractRunner):
     def count_available_workers(self) -> int:  # noqa: D102
         return max(0, self._n_slots - self._n_unfinished)
 
-    def cancel(self, race: int) -> None:
+    def cancel(self, race: str) -> None:
         """Stop a race whose outcome does not matter any more; its trials are reported as such."""
-        if self._track is not None and ("race", race) in self._trials:
-            self._track.cancel(("race", race))
+        if self._track is not None:
+            for key, (first, *_) in self._trials.items():
+                if first.additional_info.get("race") == race:
+                    self._track.cancel(key)
 
     def stop(self) -> None:
         """Stop all races: the time is up. Their trials are reported as cancelled."""

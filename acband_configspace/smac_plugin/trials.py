@@ -22,8 +22,8 @@ VALIDATION_SEEDS = 30
 class RaceRecord:
     """A finished race, with all that is needed to take it in again."""
 
-    number: int
-    """The race's number: that of its instance in the core."""
+    name: str
+    """The pass, epoch, round, group and index of the race."""
     key: InstanceKey
     racers: tuple[int, ...]
     values: tuple[TrialValue, ...]

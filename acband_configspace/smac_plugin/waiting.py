@@ -26,6 +26,9 @@ class RaceSource(Protocol):
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial."""
 
+    def pop_needless(self) -> list[str]:
+        """Return races that are running though their outcome does not matter any more."""
+
     def get_incumbent(self) -> Configuration | None:
         """Return the incumbent."""
 
@@ -77,5 +80,8 @@ class RaceCallback(Callback):
             smbo._runner.stop()
 
     def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
-        """Pass a result on."""
+        """Pass a result on, and stop the races that it makes needless."""
         self._intensifier.record(info, value)
+        if isinstance(smbo._runner, RaceRunner):
+            for race in self._intensifier.pop_needless():
+                smbo._runner.cancel(race)
