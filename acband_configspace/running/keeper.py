@@ -67,7 +67,7 @@ class Keeper:
         run = RacerRun(order, self._limits, self._target, private=self._private())
         for pipe in run.streams.open_pipes:
             self._selector.register(pipe, selectors.EVENT_READ)
-        while run.exit_status is None and run.stopped is None:
+        while not run.is_over:
             self._await_event(run)
         report = run.report()
         if report.status is RacerStatus.FINISHED and self._limits.clock == "wall":
@@ -98,7 +98,7 @@ class Keeper:
                 run.stopped = RacerStatus.CANCELLED
         if self._starter_is_gone:
             run.stopped = RacerStatus.CANCELLED
-        if run.exit_status is None and run.stopped is None:
+        if not run.is_over:
             run.stopped = run.broken_limit()
 
     def _stop_tree(self, run: RacerRun) -> None:
@@ -154,7 +154,7 @@ class Keeper:
 
     def _close_pipe(self, run: RacerRun, pipe: int) -> None:
         self._selector.unregister(pipe)
-        run.streams.close(pipe)
+        run.close_pipe(pipe)
 
     def _private(self) -> list[int]:
         """Descriptors a racer must not inherit: they would keep the channel open after our end."""

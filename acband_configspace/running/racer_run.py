@@ -58,6 +58,22 @@ class RacerRun:
         """Why it must be stopped, if it must."""
         self.ended = self._started
         """When it was last seen to run, or seen to have ended."""
+        self._result: CallEnd | StartFailed | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or must."""
+        return self.exit_status is not None or self._result is not None or self.stopped is not None
+
+    def close_pipe(self, pipe: int) -> None:
+        """Close a pipe that is at its end.
+
+        At the end of the result a function has returned. The losers need not wait until its
+        process is gone as well: a large one takes milliseconds for that.
+        """
+        self.streams.close(pipe)
+        if pipe == self.racer.result:
+            self._result = self._read_result()
 
     def lower_limit(self, best: float) -> None:
         """Another racer has finished in this time."""
@@ -115,7 +131,7 @@ class RacerRun:
     def report(self) -> RacerReport:
         """Judge the racer, when it has ended or must be stopped; its CPU time is not yet known."""
         self.streams.read_rest()
-        result = self._result() if self.stopped is None else None
+        result = self._result or self._read_result()
         ended = result.ended if isinstance(result, CallEnd) else self.ended
         report = RacerReport(
             status=self.stopped or RacerStatus.CRASHED,
@@ -136,7 +152,7 @@ class RacerRun:
             report = self._judge_exit(report)
         return self._within_cutoff(report) if self._limits.clock == "wall" else report
 
-    def _result(self) -> CallEnd | StartFailed | None:
+    def _read_result(self) -> CallEnd | StartFailed | None:
         """Return what the racer has sent in the end, if that is complete."""
         try:
             result: CallEnd | StartFailed = pickle.loads(self.streams.result)
