@@ -21,6 +21,7 @@ from smac.scenario import Scenario
 
 from acband_configspace.running import Clock
 from acband_configspace.schedule import Schedule
+from acband_configspace.smac_plugin.check import rehearse
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
@@ -218,6 +219,28 @@ class ACBandFacade(RandomFacade):
             return validate(self._runner, config, validation_keys(self._scenario, names, seed))
         finally:
             self._close_runner()
+
+    def check(self) -> bool:
+        """Race the default configuration against a random one on one instance, and say how it went.
+
+        Prints the command, the times, who was stopped and what is wrong; nothing is recorded.
+        Returns whether all is in order.
+        """
+        if self._runner is None:
+            raise ValueError("target_function must be given to check but is None")
+        racers = {"default": self._scenario.configspace.get_default_configuration()}
+        n_given = self._acband.schedule.supply.n_given
+        if self._acband.configurations.draw(n_given + 1) > n_given:
+            racers["random"] = self._acband.configurations[n_given]
+        key = validation_keys(self._scenario, self._scenario.instances, None)[0]
+        try:
+            report, in_order = rehearse(
+                self._scenario, self._runner, racers, key, racing=self._acband.racing
+            )
+        finally:
+            self._close_runner()
+        print(report)
+        return in_order
 
     def _close_runner(self) -> None:
         if isinstance(self._runner, RaceRunner):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import resource
+import shlex
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from smac.runner.abstract_serial_runner import AbstractSerialRunner
 from smac.scenario import Scenario
 
 from acband_configspace.running import Clock, CommandTarget, PythonTarget, RaceSpec, RaceTrack
+from acband_configspace.running.messages import CommandJob
 from acband_configspace.smac_plugin.accounting import Accounting, judged
 
 Result = tuple[StatusType, float, float, float, dict[str, Any]]
@@ -122,6 +124,7 @@ class RaceRunner(AbstractRunner):
         )
         self._grace = grace
         self._target = self._as_target(target, to_arguments)
+        self._name = getattr(target, "__qualname__", repr(target))
         self._track: RaceTrack | None = None
         self._gathered: list[TrialInfo] = []
         self._trials: dict[object, list[TrialInfo]] = {}
@@ -206,6 +209,14 @@ class RaceRunner(AbstractRunner):
             self._track = None
         self._trials.clear()
         self._gathered.clear()
+
+    def command(self, config: Configuration, instance: str | None, seed: int | None) -> str:
+        """Return how the target is called, for a person to read."""
+        if isinstance(self._target, PythonTarget):
+            return f"{self._name}({', '.join(('config', *self._target.arguments))})"
+        cutoff = self._scenario.trial_walltime_limit
+        job = self._target.job(config, instance=instance, seed=seed, cutoff=cutoff, shared=None)
+        return shlex.join(job.arguments) if isinstance(job, CommandJob) else str(job)
 
     def run(
         self,
