@@ -14,13 +14,23 @@ from acband_configspace._version import __version__
 if TYPE_CHECKING:
     from acband_configspace.schedule import Schedule as Schedule
     from acband_configspace.schedule import sufficient_budget as sufficient_budget
+    from acband_configspace.smac_plugin.facade import ACBandFacade as ACBandFacade
+    from acband_configspace.smac_plugin.intensifier import ACBandIntensifier as ACBandIntensifier
 
 _HOMES = {
+    "ACBandFacade": "acband_configspace.smac_plugin.facade",
+    "ACBandIntensifier": "acband_configspace.smac_plugin.intensifier",
     "Schedule": "acband_configspace.schedule",
     "sufficient_budget": "acband_configspace.schedule",
 }
 
-__all__ = ["Schedule", "__version__", "sufficient_budget"]
+__all__ = [
+    "ACBandFacade",
+    "ACBandIntensifier",
+    "Schedule",
+    "__version__",
+    "sufficient_budget",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,27 @@
+"""The errors a user of the plugin may want to catch."""
+
+from __future__ import annotations
+
+
+class OutcomesNeededError(RuntimeError):
+    """Asked for a trial where AC-Band must first be told outcomes: tell, then ask again."""
+
+
+class RunFinishedError(RuntimeError):
+    """Asked for a trial after the last race was judged."""
+
+
+class RunDiffersError(ValueError):
+    """The output directory holds a run with other settings; ``differences`` lists them."""
+
+    def __init__(self, directory: str, differences: list[str]) -> None:
+        self.differences = differences
+        listing = "\n".join(f"  {difference}" for difference in differences)
+        super().__init__(
+            f"the run recorded in {directory} differs from this one:\n{listing}\n"
+            "Use other settings, another name or output_directory, or overwrite=True to start anew."
+        )
+
+
+class FirstRaceCrashedError(RuntimeError):
+    """Every racer of the first race crashed, so something is wrong with the target."""

@@ -1,0 +1,80 @@
+"""Draws configurations: the numbers of the core stand for points of a ConfigSpace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from ConfigSpace import Configuration, ConfigurationSpace
+
+#: ConfigSpace samples in batches much faster than one by one. The size is part of the sequence
+#: that a seed stands for: changing it changes what is drawn.
+BATCH = 64
+
+
+class Configurations:
+    """The configurations of a run: those given first, then random ones, none twice.
+
+    Configuration number i is ``configurations[i]``. They are drawn uniformly as ConfigSpace
+    understands it: conditions, forbidden clauses and priors hold.
+    """
+
+    def __init__(
+        self, space: ConfigurationSpace, given: Sequence[Configuration], *, seed: int
+    ) -> None:
+        self._space = space
+        self._random = np.random.RandomState(seed)
+        self._drawn: list[Configuration] = []
+        self._numbers: dict[bytes, int] = {}
+        self._exhausted = False
+        for configuration in given:
+            self._add(configuration)
+
+    def __len__(self) -> int:
+        """Return how many are known so far."""
+        return len(self._drawn)
+
+    def __getitem__(self, number: int) -> Configuration:
+        if self.draw(number + 1) <= number:
+            raise IndexError(f"the space has only {len(self)} configurations but got {number}")
+        return self._drawn[number]
+
+    def number_of(self, configuration: Configuration) -> int | None:
+        """Return the number of a configuration, None if it is none of those drawn."""
+        return self._numbers.get(_name(configuration))
+
+    def draw(self, n: int) -> int:
+        """Make sure that n are known, if there are as many; return how many are."""
+        # A finite space takes ever longer to give something new. One of m equally likely
+        # configurations stays unseen in 20 m draws with a probability of e^-20.
+        n_repeats = 0
+        while len(self) < n and not self._exhausted:
+            for configuration in self._batch():
+                n_repeats = 0 if self._add(configuration) else n_repeats + 1
+            self._exhausted = n_repeats > max(1000, 20 * len(self))
+        return len(self)
+
+    def _batch(self) -> list[Configuration]:
+        # Our own random stream: what else samples from the user's space must not change ours.
+        theirs, self._space.random = self._space.random, self._random
+        try:
+            return self._space.sample_configuration(BATCH)
+        finally:
+            self._space.random = theirs
+
+    def _add(self, configuration: Configuration) -> bool:
+        name = _name(configuration)
+        if name in self._numbers:
+            return False
+        if configuration.origin is None:
+            configuration.origin = "AC-Band: uniform random"
+        self._numbers[name] = len(self._drawn)
+        self._drawn.append(configuration)
+        return True
+
+
+def _name(configuration: Configuration) -> bytes:
+    # Hashing and comparing Configurations means their texts and whole spaces each time. Inactive
+    # parameters are NaN in the vector, and rounding forgives the last bit of a value given.
+    vector = np.nan_to_num(configuration.get_array(), nan=-1.0)
+    return np.round(vector, 12).tobytes()

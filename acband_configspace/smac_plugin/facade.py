@@ -1,0 +1,245 @@
+"""AC-Band as a SMAC facade: ``ACBandFacade`` in place of SMAC's own, and the script runs on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import smac
+from ConfigSpace import Configuration
+from dask.distributed import Client
+from smac.callback.callback import Callback
+from smac.facade.random_facade import RandomFacade
+from smac.initial_design.abstract_initial_design import AbstractInitialDesign
+from smac.model.random_model import RandomModel
+from smac.runhistory.encoder.encoder import RunHistoryEncoder
+from smac.runner.abstract_runner import AbstractRunner
+from smac.scenario import Scenario
+
+from acband_configspace.running import Clock
+from acband_configspace.schedule import Schedule
+from acband_configspace.smac_plugin.identity import identity_of, name_of
+from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
+from acband_configspace.smac_plugin.logs import set_up_logging
+from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+from acband_configspace.smac_plugin.runhistory import LinearRunHistory
+from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
+from acband_configspace.smac_plugin.signals import exit_on_sigterm
+from acband_configspace.smac_plugin.trials import validation_keys
+from acband_configspace.smac_plugin.validation import Validation, validate
+
+logger = logging.getLogger(__name__)
+
+
+class ACBandFacade(RandomFacade):
+    """Configures a target with AC-Band, in place of one of SMAC's facades.
+
+    .. code-block:: python
+
+        from acband_configspace import ACBandFacade as Facade
+
+        facade = Facade(scenario, target)
+        print(facade.schedule)          # what will be done
+        incumbent = facade.optimize()
+
+    The arguments are those of SMAC's facades; the options of :class:`ACBandIntensifier` (``k``,
+    ``alpha``, …) may be given here as well. A run that was interrupted goes on when the script is
+    started again. With another setting than before, an error lists what differs; limits may be
+    raised.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        ``trial_walltime_limit`` is the cutoff (fractions of a second count), and
+        ``trial_memory_limit`` holds for the whole process tree of a trial.
+    target_function : callable, str, list of str, or runner
+        A function as in SMAC, or a script or binary: its name, or the beginning of its argument
+        list. It is called as in SMAC, ``--instance=… --seed=… --name=value``.
+    racing : bool
+        Minimise the run time: the k racers of a race run at the same time, each in a process of
+        its own, and when the first has finished the others are stopped. What a function returns is
+        not its cost then.
+    clock : "wall" | "cpu"
+        Which run time counts.
+    par : float
+        A racer that meets the cutoff costs ``par`` times the cutoff.
+    grace : float
+        Seconds between asking a loser to end (SIGTERM) and ending it (SIGKILL).
+    to_arguments : callable | None
+        For a binary with a command line of its own: from (config, instance, seed, cutoff) to the
+        list of arguments.
+    test_instances : list of str | None
+        The incumbent and the default are validated on them at the end: see ``test_results``.
+    **options
+        Those of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
+
+    Limits: see :class:`ACBandIntensifier`. Models, acquisition functions and config selectors have
+    no place here: no surrogate is built.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        target_function: Callable[..., Any] | str | Sequence[str] | AbstractRunner | None = None,
+        *,
+        racing: bool = False,
+        clock: Clock = "wall",
+        par: float = 10.0,
+        grace: float = 0.05,
+        to_arguments: Callable[..., Sequence[object]] | None = None,
+        intensifier: ACBandIntensifier | None = None,
+        initial_design: AbstractInitialDesign | None = None,
+        test_instances: Sequence[str] | None = None,
+        logging_level: int | Path | Literal[False] | None = None,
+        callbacks: list[Callback] | None = None,
+        overwrite: bool = False,
+        dask_client: Client | None = None,
+        **options: Any,
+    ) -> None:
+        set_up_logging(logging_level)
+        if intensifier is None:
+            intensifier = self.get_intensifier(scenario, **options)
+        elif options:
+            given = ", ".join(options)
+            raise TypeError(f"{given} must be given to the intensifier, since one was passed")
+        elif not isinstance(intensifier, ACBandIntensifier):
+            raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
+        intensifier.racing = racing
+        if initial_design is None:
+            initial_design = self.get_initial_design(scenario)
+        self._identity = identity_of(
+            scenario,
+            **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
+            given=[dict(c) for c in initial_design._additional_configs],
+            clock=clock,
+            par=par,
+        )
+        if scenario.name is None:
+            # SMAC's own name depends on the limits, and on memory addresses.
+            object.__setattr__(scenario, "name", name_of(self._identity, target_function))
+            scenario._change_output_directory()
+        self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
+        self.test_results: dict[str, Validation] = {}
+        """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
+        runner = target_function
+        if not isinstance(runner, AbstractRunner) and runner is not None:
+            limits = {"clock": clock, "par": par, "grace": grace, "to_arguments": to_arguments}
+            parallel = scenario.n_workers > 1 and dask_client is None
+            runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
+        if racing and dask_client is not None:
+            raise ValueError(
+                "dask_client must be None with racing=True: racers run on this machine"
+            )
+        self._own_runner = runner
+        super().__init__(
+            scenario,
+            # SMAC would wrap a runner of ours in Dask to have several workers.
+            None if dask_client is None else runner,
+            intensifier=intensifier,
+            initial_design=initial_design,
+            logging_level=False,
+            callbacks=callbacks or [],
+            overwrite=overwrite,
+            dask_client=dask_client,
+        )
+
+    @staticmethod
+    def get_intensifier(scenario: Scenario, **options: Any) -> ACBandIntensifier:  # type: ignore[override]
+        """Return an :class:`ACBandIntensifier` with these options."""
+        return ACBandIntensifier(scenario, **options)
+
+    @staticmethod
+    def get_model(scenario: Scenario) -> RandomModel:
+        """Return a dummy: AC-Band needs no model."""
+        return RandomModel(configspace=scenario.configspace, seed=scenario.seed)
+
+    @staticmethod
+    def get_runhistory_encoder(scenario: Scenario) -> RunHistoryEncoder:
+        """Return a dummy: there is no model to encode for, nor need for instance features."""
+        return RunHistoryEncoder(replace(scenario, instances=None, instance_features=None))
+
+    @property
+    def schedule(self) -> Schedule:
+        """The plan: what will be done, before anything runs."""
+        return self._acband.schedule
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What identifies the run, without the code of the target: see :mod:`.identity`."""
+        return {
+            "facade": {"name": type(self).__name__},
+            "intensifier": self._intensifier.meta,
+            "version": smac.version,
+        }
+
+    def optimize(self, *, data_to_scatter: dict[str, Any] | None = None) -> Configuration:
+        """Run to the end of the plan or to a limit, and return the winner.
+
+        Interrupted, it leaves a run that goes on when it is started again.
+        """
+        try:
+            with exit_on_sigterm():
+                incumbent = super().optimize(data_to_scatter=data_to_scatter)
+        finally:
+            self._close_runner()
+        assert not isinstance(incumbent, list)  # one objective, one incumbent
+        if self._test_instances is not None and incumbent is not None:
+            default = self._scenario.configspace.get_default_configuration()
+            for name, config in {"incumbent": incumbent, "default": default}.items():
+                result = self.validate(config, instances=self._test_instances)
+                self.test_results[name] = result
+                logger.info("Mean cost of the %s on the test instances: %s", name, result)
+        return incumbent
+
+    def validate(
+        self,
+        config: Configuration,
+        instances: Sequence[str] | None = None,
+        *,
+        seed: int | None = None,
+    ) -> Validation:
+        """Return the mean cost of a configuration, run to its end or cutoff on each instance.
+
+        Parameters
+        ----------
+        config : Configuration
+        instances : Sequence[str] | None
+            The scenario's by default; without any, fresh seeds.
+        seed : int | None
+            What the seeds of the runs are drawn from; the scenario's by default.
+        """
+        if self._runner is None:
+            raise ValueError("target_function must be given to validate but is None")
+        names = self._scenario.instances if instances is None else [str(i) for i in instances]
+        try:
+            return validate(self._runner, config, validation_keys(self._scenario, names, seed))
+        finally:
+            self._close_runner()
+
+    def _close_runner(self) -> None:
+        if isinstance(self._runner, RaceRunner):
+            self._runner.close()
+
+    def _get_optimizer(self) -> ACBandOptimizer:
+        return ACBandOptimizer(
+            self._scenario,
+            self._runner,
+            self._runhistory,
+            self._acband,
+            identity=self._identity,
+            overwrite=self._overwrite,
+        )
+
+    def _update_dependencies(self) -> None:
+        self._runhistory = LinearRunHistory()
+        if self._runner is None:
+            self._runner = self._own_runner
+        super()._update_dependencies()
+
+    @property
+    def _acband(self) -> ACBandIntensifier:
+        assert isinstance(self._intensifier, ACBandIntensifier)
+        return self._intensifier

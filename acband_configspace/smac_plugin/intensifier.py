@@ -1,0 +1,442 @@
+"""AC-Band as a SMAC intensifier: it turns races into trials, and trials into outcomes."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from ConfigSpace import Configuration
+from smac.callback.callback import Callback
+from smac.intensifier.abstract_intensifier import AbstractIntensifier
+from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
+from smac.scenario import Scenario
+
+from acband_configspace.acband import acband
+from acband_configspace.elimination import Contest
+from acband_configspace.instances import InstanceKey, Instances
+from acband_configspace.race import Race
+from acband_configspace.schedule import Schedule, Supply
+from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner
+from acband_configspace.smac_plugin.trials import (
+    RaceRecord,
+    is_cancelled,
+    is_censored,
+    outcome_of,
+    refuse_crashed,
+    refuse_unsupported,
+    succeeded,
+    validation_keys,
+)
+from acband_configspace.smac_plugin.waiting import RaceCallback
+from acband_configspace.statistics import Statistic, get_statistic
+from acband_configspace.streaming import RaceStream, Signal
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _OpenRace:
+    """A race that was handed out; a value is None until it is known."""
+
+    race: Race
+    key: InstanceKey
+    values: list[TrialValue | None]
+
+
+@dataclass
+class _Pass:
+    """One run through a schedule."""
+
+    plan: PassPlan
+    stream: RaceStream
+    n_known: int
+    """Configurations known once all of this pass are drawn: the next pass counts on from here."""
+    next_instance: int
+    contest: Contest | None = None
+    keys: list[list[InstanceKey]] = field(default_factory=list)
+    """What the groups of the contest race on."""
+
+
+class ACBandIntensifier(AbstractIntensifier):
+    """AC-Band (Brandt et al., AAAI 2023) as an intensifier for SMAC 2.
+
+    It races k configurations on an instance, again and again on fresh instances, keeps the best
+    of each group, and so on until one is left; epoch by epoch new random configurations challenge
+    the winner. No surrogate model is used.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        ``n_trials`` is the budget. With ``walltime_limit`` or ``cputime_limit`` the run is made
+        in passes of doubling budget, each starting from the last winner, up to the limit.
+    k : int
+        How many configurations race on an instance.
+    alpha, delta : float
+        With probability 1 - δ one of the best share α of all configurations is drawn. With
+        ``alpha=None`` it is as small as ``n_trials`` allows.
+    n_candidates : int | None
+        How many configurations to draw, instead of what α and δ ask for.
+    budget : int | None
+        The number of races, instead of the most that fit into ``n_trials``.
+    statistic : str | Statistic
+        What ranks a group: "wins" (the paper's), "mean", "quantile", or an object of one's own.
+    first : "default" | "random"
+        θ_0: the space's default configuration, or a random one as in the paper.
+    seed : int | None
+        The scenario's by default.
+
+    Limits: one objective, no ``min_budget``/``max_budget``, no adaptive capping.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        k: int = 2,
+        alpha: float | None = None,
+        delta: float = 0.05,
+        n_candidates: int | None = None,
+        budget: int | None = None,
+        statistic: str | Statistic = "wins",
+        first: Literal["default", "random"] = "default",
+        seed: int | None = None,
+    ) -> None:
+        refuse_unsupported(scenario)
+        if first not in ("default", "random"):
+            raise ValueError(f"first must be 'default' or 'random' but got {first!r}")
+        self._first = first
+        self._statistic = get_statistic(statistic)
+        self.racing = False
+        """Whether the runner stops losers, so that their results cannot be used again."""
+        self._planner = PassPlanner(
+            scenario, k=k, alpha=alpha, delta=delta, n_candidates=n_candidates, budget=budget
+        )
+        self.race_listener: Callable[[Race, InstanceKey, Sequence[TrialValue]], None] | None = None
+        """Called with each race that is over, before anything is decided on it."""
+        self.plan_listener: Callable[[PassPlan], None] | None = None
+        """Called with the plan of each pass before it starts."""
+        super().__init__(scenario=scenario, seed=seed)
+
+    def reset(self) -> None:
+        """Forget everything that happened."""
+        super().reset()
+        self._instances = Instances(
+            self._scenario.instances,
+            deterministic=self._scenario.deterministic,
+            seed=self._seed,
+        )
+        self._configurations: Configurations | None = None
+        self._passes: list[_Pass] = []
+        self._queue: deque[TrialInfo] = deque()
+        self._awaited: dict[tuple[int, InstanceKey], list[tuple[_OpenRace, int]]] = {}
+        self._results: dict[tuple[int, InstanceKey], TrialValue] = {}
+        self._recorded_races: dict[int, RaceRecord] = {}
+        self._recorded_plans: list[PassPlan] = []
+        self._n_started = 0
+        self._n_races = 0
+        self._n_successes: Counter[int] = Counter()
+        self._finished: str | None = None
+
+    # --- what SMAC wants to know -------------------------------------------------------------
+
+    @property
+    def meta(self) -> dict[str, Any]:  # noqa: D102
+        return {
+            **super().meta,
+            **self._planner.meta,
+            "statistic": repr(self._statistic),
+            "first": self._first,
+            "racing": self.racing,
+        }
+
+    @property
+    def uses_seeds(self) -> bool:  # noqa: D102
+        return True
+
+    @property
+    def uses_budgets(self) -> bool:  # noqa: D102
+        return False
+
+    @property
+    def uses_instances(self) -> bool:  # noqa: D102
+        return self._scenario.instances is not None
+
+    @property
+    def uses_cutoffs(self) -> bool:  # noqa: D102
+        return False
+
+    def get_callback(self) -> Callback:
+        """Return what makes SMAC wait for outcomes, and brings them here."""
+        return RaceCallback(self)
+
+    def get_instance_seed_keys_of_interest(
+        self, *, validate: bool = False, seed: int | None = None
+    ) -> list[InstanceSeedKey]:
+        """Return what to validate on: all instances, or fresh seeds where there are none."""
+        return validation_keys(self._scenario, self._scenario.instances, seed)
+
+    def update_incumbents(self, config: Configuration) -> None:
+        """Do nothing: the incumbent is the winner of an epoch, not the lowest mean cost.
+
+        SMAC would compare mean costs over the instances that two configurations share, but groups
+        race on instances of their own.
+        """
+
+    def get_state(self) -> dict[str, Any]:  # noqa: D102
+        ids = self.runhistory.config_ids
+        return {
+            "n_races": self._n_races,
+            "plans": [str(done.plan.schedule).splitlines() for done in self._passes],
+            "epoch_winners": [
+                [ids[self.configurations[number]] for number in done.stream.epoch_winners]
+                for done in self._passes
+            ],
+            "finished": self._finished,
+        }
+
+    # --- the run -----------------------------------------------------------------------------
+
+    @property
+    def schedule(self) -> Schedule:
+        """The plan of the current pass; there is one before anything runs."""
+        self._begin()
+        return self._passes[-1].plan.schedule
+
+    @property
+    def configurations(self) -> Configurations:
+        """The configurations by their numbers."""
+        self._begin()
+        assert self._configurations is not None
+        return self._configurations
+
+    @property
+    def finished(self) -> str | None:
+        """Why there is nothing left to race, None while there is."""
+        return self._finished
+
+    @property
+    def n_races(self) -> int:
+        """Races that are over."""
+        return self._n_races
+
+    @property
+    def plans(self) -> list[PassPlan]:
+        """The plans of all passes so far."""
+        self._begin()
+        return [done.plan for done in self._passes]
+
+    def replay(
+        self, plans: Sequence[PassPlan], races: Sequence[RaceRecord], *, n_started: int
+    ) -> None:
+        """Be ready to continue a recorded run: ``fill`` will take its races as they are."""
+        self._recorded_plans = list(plans)
+        self._recorded_races = {race.number: race for race in races}
+        self._n_started = n_started
+
+    def __iter__(self) -> Iterator[TrialInfo]:
+        """Yield the trials of races that may run now; ends when it has to wait, or is finished.
+
+        The callback sees to it that SMAC asks only when there is something to be had.
+        """
+        while self.fill():
+            self._n_started += 1
+            yield self._queue.popleft()
+
+    def fill(self) -> bool:
+        """Open the next race unless trials are waiting to be handed out; say whether any are."""
+        self._begin()
+        while not self._queue and self._finished is None:
+            current = self._passes[-1]
+            race = current.stream.ask()
+            if race is Signal.WAIT:
+                break
+            if race is Signal.DONE:
+                self._start_pass()
+            elif isinstance(race, Race):
+                self._open(race, current)
+        return bool(self._queue)
+
+    def _begin(self) -> None:
+        if self._configurations is not None:
+            return
+        given = [] if self._first == "random" else self._given()
+        self._configurations = Configurations(self._scenario.configspace, given, seed=self._seed)
+        self._start_pass()
+        if self._runhistory is not None:
+            self._load_results()
+
+    def _given(self) -> list[Configuration]:
+        """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""
+        default = self._scenario.configspace.get_default_configuration()
+        default.origin = "Initial Design: Default"
+        if self._config_selector is None:
+            return [default]
+        # Designs name themselves in the origin of what they sample, "Initial Design: Sobol";
+        # a user's own configuration has another one, or "Initial design" if it had none.
+        design = self._config_selector._initial_design_configs
+        added = [c for c in design if not str(c.origin).startswith("Initial Design:")]
+        return [default, *added]
+
+    def _load_results(self) -> None:
+        """Take over what a stock facade's run history has from before an interruption."""
+        for key, value in self.runhistory.items():
+            number = self.configurations.number_of(self.runhistory.get_config(key.config_id))
+            if number is not None and key.seed is not None:
+                self._keep(number, InstanceKey(key.instance, key.seed), value)
+
+    def _start_pass(self) -> None:
+        """Start the first pass, or the one after the last; without any, the run is finished."""
+        number = len(self._passes)
+        if not self._passes:
+            given: tuple[int, ...] = tuple(range(max(1, len(self.configurations))))
+            n_known, next_instance = len(given), 0
+        else:
+            last = self._passes[-1]
+            assert last.stream.winner is not None
+            given = (last.stream.winner,)
+            n_known, next_instance = last.n_known, last.next_instance
+        plan = self._plan(len(given), n_known)
+        if isinstance(plan, str):
+            self._finish(plan)
+            return
+        contests = acband(
+            plan.schedule,
+            np.random.default_rng([self._seed, 2, number] if number else [self._seed, 2]),
+            given=given,
+            first_new=n_known,
+            first_instance=next_instance,
+        )
+        self._passes.append(
+            _Pass(
+                plan=plan,
+                stream=RaceStream(contests, statistic=self._statistic),
+                n_known=n_known + plan.schedule.n_configs,
+                next_instance=next_instance + plan.schedule.n_races,
+            )
+        )
+
+    def _plan(self, n_given: int, n_known: int) -> PassPlan | str:
+        number = len(self._passes)
+        if number < len(self._recorded_plans):
+            return self._recorded_plans[number]
+        n_instances = self._instances.n_distinct
+        plan = self._planner.plan(
+            [done.plan for done in self._passes],
+            self.configurations,
+            supply=Supply(n_given=n_given, n_instances=n_instances, results_kept=not self.racing),
+            n_known=n_known,
+            n_started=self._n_started,
+        )
+        if isinstance(plan, PassPlan):
+            logger.info("Pass %s: %s", number + 1, plan.schedule)
+            if n_instances is not None and plan.schedule.n_races > n_instances and number == 0:
+                logger.warning(
+                    "There are %s instances for up to %s races, so they are used again: the "
+                    "races are not independent any more, as the guarantee assumes.",
+                    n_instances,
+                    plan.schedule.n_races,
+                )
+            if self.plan_listener is not None:
+                self.plan_listener(plan)
+        return plan
+
+    def _finish(self, reason: str) -> None:
+        self._finished = reason
+        logger.info("AC-Band is finished: %s.", reason)
+
+    # --- races -------------------------------------------------------------------------------
+
+    def _open(self, race: Race, current: _Pass) -> None:
+        """Queue the trials of a race, but for those whose results are known."""
+        if current.contest is not current.stream.contest:
+            current.contest = current.stream.contest
+            assert current.contest is not None
+            current.keys = self._instances.of_contest(current.contest)
+        key = current.keys[race.group][race.index]
+        if (record := self._recorded_races.pop(race.instance, None)) is not None:
+            self._repeat(race, record)
+            return
+        open_race = _OpenRace(race, key, [self._results.get((n, key)) for n in race.racers])
+        missing = [i for i, value in enumerate(open_race.values) if value is None]
+        n_started = max(self._n_started, self.runhistory.submitted)
+        if n_started + len(missing) > self._scenario.n_trials:
+            self._finish(f"n_trials={self._scenario.n_trials} leaves no room for another race")
+            return
+        for position in missing:
+            number = race.racers[position]
+            self._awaited.setdefault((number, key), []).append((open_race, position))
+            self._queue.append(
+                TrialInfo(
+                    config=self.configurations[number],
+                    instance=key.instance,
+                    seed=key.seed,
+                    additional_info={"race": race.instance, "n_racers": len(missing)},
+                )
+            )
+        if not missing:
+            self._complete(open_race)
+
+    def _repeat(self, race: Race, record: RaceRecord) -> None:
+        """Take in a race of an earlier process."""
+        for number, value in zip(race.racers, record.values, strict=True):
+            self._keep(number, record.key, value)
+        n_incumbents = len(self._trajectory)
+        self._close(race, record.values)
+        for item in self._trajectory[n_incumbents:]:
+            item.walltime, item.trial = record.walltime, record.n_trials
+
+    def record(self, info: TrialInfo, value: TrialValue) -> None:
+        """Take in the result of a trial; the last one of a race completes it."""
+        number = self.configurations.number_of(info.config)
+        if number is None or info.seed is None:
+            return  # told without being asked: SMAC keeps it, AC-Band has no use for it
+        key = InstanceKey(info.instance, info.seed)
+        if is_cancelled(value):  # it stays open, to be run again by the next process
+            self._awaited.pop((number, key), None)
+            return
+        if self._instances.n_distinct is not None:
+            self._keep(number, key, value)
+        for open_race, position in self._awaited.pop((number, key), ()):
+            open_race.values[position] = value
+            if None not in open_race.values:
+                self._complete(open_race)
+
+    def _keep(self, number: int, key: InstanceKey, value: TrialValue) -> None:
+        """Remember a result, in case the configuration meets the instance again."""
+        if value.status != StatusType.RUNNING and not is_censored(value):
+            self._results[number, key] = value
+
+    def _complete(self, open_race: _OpenRace) -> None:
+        values = [value for value in open_race.values if value is not None]
+        if self._n_races == 0:
+            refuse_crashed(values)
+        if self.race_listener is not None:
+            self.race_listener(open_race.race, open_race.key, values)
+        self._close(open_race.race, values)
+
+    def _close(self, race: Race, values: Sequence[TrialValue]) -> None:
+        """Tell the core what a race brought."""
+        self._n_races += 1
+        for number, value in zip(race.racers, values, strict=True):
+            self._n_successes[number] += succeeded(value)
+        outcome = outcome_of(values, needs_all_costs=self._statistic.needs_all_costs)
+        self._passes[-1].stream.tell(race, outcome)
+        self._refresh_incumbent()
+
+    def _refresh_incumbent(self) -> None:
+        """Make the newest epoch winner the incumbent, θ_0 before; never one that only failed."""
+        winners = [number for done in self._passes for number in done.stream.epoch_winners]
+        number = winners[-1] if winners else 0
+        if not self._n_successes[number]:
+            number, n_successes = self._n_successes.most_common(1)[0]
+            if not n_successes:
+                return
+        config = self.configurations[number]
+        if not self._incumbents or self._incumbents[0] is not config:
+            self._update_trajectory([config])

@@ -1,0 +1,138 @@
+"""How much of a scenario's limits a pass of AC-Band may use."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from smac.scenario import Scenario
+
+from acband_configspace.checks import probability, whole_number
+from acband_configspace.schedule import SENSIBLE_RACES, Schedule, Supply
+from acband_configspace.smac_plugin.configurations import Configurations
+
+logger = logging.getLogger(__name__)
+
+#: Trials of the first pass under a time limit, for each of the k racers: enough for a handful of
+#: configurations, so that there is an answer soon.
+FIRST_PASS_TRIALS = 50
+
+#: A further pass on fewer trials than this would let a newcomer dethrone the winner by luck.
+LEAST_FURTHER_TRIALS = 2 * SENSIBLE_RACES
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """The schedule of a pass, and the limit it was made for: raising it later adds a pass."""
+
+    schedule: Schedule
+    n_trials: int
+
+
+class PassPlanner:
+    """Plans pass after pass: one for all trials, or ever longer ones up to a time limit."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        k: int,
+        alpha: float | None,
+        delta: float,
+        n_candidates: int | None,
+        budget: int | None,
+    ) -> None:
+        self._scenario = scenario
+        self._timed = math.isfinite(min(scenario.walltime_limit, scenario.cputime_limit))
+        self._k = whole_number("k", k, at_least=2)
+        self._alpha = None if alpha is None else probability("alpha", alpha)
+        self._delta = probability("delta", delta)
+        self._n_candidates = (
+            None if n_candidates is None else whole_number("n_candidates", n_candidates, at_least=1)
+        )
+        self._budget = None if budget is None else whole_number("budget", budget, at_least=1)
+        whole_number("n_trials", scenario.n_trials, at_least=2)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The arguments, as SMAC's meta data has them."""
+        return {
+            "k": self._k,
+            "alpha": self._alpha,
+            "delta": self._delta,
+            "n_candidates": self._n_candidates,
+            "budget": self._budget,
+        }
+
+    def plan(
+        self,
+        before: list[PassPlan],
+        configurations: Configurations,
+        *,
+        supply: Supply,
+        n_known: int,
+        n_started: int,
+    ) -> PassPlan | str:
+        """Plan the pass after those before, or say why there is none."""
+        limit = self._scenario.n_trials
+        left = limit - n_started
+        if before:
+            if not self._timed and limit <= before[-1].n_trials:
+                return "all planned races are judged"
+            if left < LEAST_FURTHER_TRIALS:
+                return f"n_trials={limit} leaves {max(0, left)} trials, too few for another pass"
+        schedule = self._fit(left, supply, number=len(before))
+        n_wanted = n_known + schedule.n_configs
+        n_there = configurations.draw(n_wanted)
+        if n_there < n_wanted:
+            logger.info(
+                "The space has %s configurations, fewer than planned: all are used.", n_there
+            )
+            fewer = dataclasses.replace(supply, n_available=n_there - n_known)
+            schedule = self._fit(left, fewer, number=len(before))
+        if not schedule.n_races:
+            return "all configurations of the space have been raced"
+        return PassPlan(schedule, limit)
+
+    def _fit(self, left: int, supply: Supply, *, number: int) -> Schedule:
+        """Return the largest schedule for this pass that fits into the trials left."""
+        if self._budget is not None:
+            schedule = Schedule.plan(
+                self._budget * 2**number if self._timed else self._budget,
+                k=self._k,
+                alpha=0.05 if self._alpha is None else self._alpha,
+                delta=self._delta,
+                n_candidates=self._n_candidates,
+                supply=supply,
+            )
+            if schedule.n_trials <= left:
+                return schedule
+            if number == 0:
+                raise ValueError(
+                    f"budget must fit into n_trials={left} but {self._budget} races are up to "
+                    f"{schedule.n_trials} trials"
+                )
+        wanted = FIRST_PASS_TRIALS * self._k * 2**number if self._timed else left
+        if self._alpha is None and self._n_candidates is None:
+            return self._for_trials(min(left, wanted), supply, fixed=False)
+        try:
+            return self._for_trials(min(left, wanted), supply, fixed=True)
+        except ValueError:
+            if left > wanted:  # α asks for more than the first short pass has
+                return self._for_trials(left, supply, fixed=True)
+            if number == 0:
+                raise
+        return self._for_trials(left, supply, fixed=False)
+
+    def _for_trials(self, n_trials: int, supply: Supply, *, fixed: bool) -> Schedule:
+        return Schedule.for_trials(
+            n_trials,
+            k=self._k,
+            alpha=self._alpha if fixed else None,
+            delta=self._delta,
+            n_candidates=self._n_candidates if fixed else None,
+            supply=supply,
+        )

@@ -1,0 +1,112 @@
+"""SMAC's run history with a constant cost per trial."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from ConfigSpace import Configuration
+from smac.runhistory.dataclasses import (
+    InstanceSeedBudgetKey,
+    InstanceSeedKey,
+    TrialInfo,
+    TrialKey,
+    TrialValue,
+)
+from smac.runhistory.enumerations import StatusType
+from smac.runhistory.runhistory import RunHistory
+from smac.utils.numpyencoder import NumpyEncoder
+
+from acband_configspace.smac_plugin.trials import is_cancelled, is_censored
+
+
+class LinearRunHistory(RunHistory):
+    """A run history for one objective and no fidelities that stays fast however long it gets.
+
+    SMAC's own looks at all trials, and at all trials of the configuration, each time one is added;
+    this one keeps sums instead. What it answers and what it saves is the same, but for racers
+    that lost: what they cost is not known, so they do not count in the mean of a configuration
+    that has other results.
+    """
+
+    def reset(self) -> None:
+        """Forget all trials."""
+        super().reset()
+        self._running_by_key: dict[TrialKey, TrialInfo] = {}
+        self._known_costs: dict[int, tuple[float, int]] = {}
+        self._lowest, self._highest = math.inf, -math.inf
+
+    def average_cost(
+        self,
+        config: Configuration,
+        instance_seed_budget_keys: list[InstanceSeedBudgetKey] | None = None,
+        normalize: bool = False,
+    ) -> float | list[float]:
+        """Return the mean cost of a configuration, over all its trials if no keys are given."""
+        if instance_seed_budget_keys is None:
+            return self._cost_per_config.get(self._config_ids.get(config, -1), math.nan)
+        return super().average_cost(config, instance_seed_budget_keys, normalize)
+
+    def _add(self, k: TrialKey, v: TrialValue, status: StatusType) -> None:
+        previous = self._data.get(k)
+        self._data[k] = v
+        if status == StatusType.RUNNING:
+            info = TrialInfo(self.get_config(k.config_id), k.instance, k.seed, k.budget)
+            self._running_by_key[k] = info
+        else:
+            self._running_by_key.pop(k, None)
+            self._register(k, v, previous)
+        self._running_trials = list(self._running_by_key.values())
+
+    def _register(self, k: TrialKey, v: TrialValue, previous: TrialValue | None) -> None:
+        assert isinstance(v.cost, float)
+        trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
+        trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
+        total, n_known = self._known_costs.get(k.config_id, (0.0, 0))
+        if previous is not None and _is_known(previous):  # it is replaced
+            assert isinstance(previous.cost, float)
+            total, n_known = total - previous.cost, n_known - 1
+        if _is_known(v):
+            total, n_known = total + v.cost, n_known + 1
+        self._known_costs[k.config_id] = total, n_known
+        self._num_trials_per_config[k.config_id] = len(trials)
+        self._cost_per_config[k.config_id] = total / n_known if n_known else v.cost
+        lowest = self._min_cost_per_config.get(k.config_id, math.inf)
+        assert isinstance(lowest, float)
+        self._min_cost_per_config[k.config_id] = min(lowest, v.cost)
+        if v.status == StatusType.SUCCESS:
+            self._lowest, self._highest = min(self._lowest, v.cost), max(self._highest, v.cost)
+        self._objective_bounds = [(self._lowest, self._highest)]
+
+    def save(self, filename: str | Path = "runhistory.json") -> None:
+        """Save in SMAC's format; without its indentation, which takes most of the time."""
+        data = [
+            {
+                "config_id": key.config_id,
+                "instance": key.instance,
+                "seed": key.seed,
+                "budget": key.budget,
+                "cost": value.cost,
+                "time": value.time,
+                "cpu_time": value.cpu_time,
+                "status": int(value.status),
+                "starttime": value.starttime,
+                "endtime": value.endtime,
+                "additional_info": value.additional_info,
+            }
+            for key, value in self._data.items()
+        ]
+        stats = {"submitted": self.submitted, "finished": self.finished, "running": self.running}
+        content = {
+            "stats": stats,
+            "data": data,
+            "configs": {id_: dict(config) for id_, config in self._ids_config.items()},
+            "config_origins": {id_: config.origin for id_, config in self._ids_config.items()},
+        }
+        Path(filename).write_text(json.dumps(content, cls=NumpyEncoder), encoding="utf-8")
+
+
+def _is_known(value: TrialValue) -> bool:
+    running = value.status == StatusType.RUNNING
+    return not running and not is_censored(value) and not is_cancelled(value)

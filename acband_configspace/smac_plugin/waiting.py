@@ -1,0 +1,81 @@
+"""Makes SMAC's loop wait where AC-Band must know outcomes before it can go on."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ConfigSpace import Configuration
+from smac.callback.callback import Callback
+from smac.main.smbo import SMBO
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+
+from acband_configspace.errors import OutcomesNeededError, RunFinishedError
+from acband_configspace.smac_plugin.runners import RaceRunner
+
+
+class RaceSource(Protocol):
+    """What the callback needs of the intensifier."""
+
+    @property
+    def finished(self) -> str | None:
+        """Why there is nothing left to race, None while there is."""
+
+    def fill(self) -> bool:
+        """Return whether there is a trial to be handed out."""
+
+    def record(self, info: TrialInfo, value: TrialValue) -> None:
+        """Take in the result of a trial."""
+
+    def get_incumbent(self) -> Configuration | None:
+        """Return the incumbent."""
+
+
+class RaceCallback(Callback):
+    """Waits before a trial is asked for, and passes results on.
+
+    SMAC has no word for "wait": a generator that ends stops the run. But callbacks are called
+    before each trial is asked for, so the waiting is done here.
+    """
+
+    def __init__(self, intensifier: RaceSource) -> None:
+        super().__init__()
+        self._intensifier = intensifier
+        self._optimizing = False
+
+    def on_start(self, smbo: SMBO) -> None:  # noqa: D102
+        self._optimizing = True
+
+    def on_end(self, smbo: SMBO) -> None:  # noqa: D102
+        self._optimizing = False
+
+    def on_ask_start(self, smbo: SMBO) -> None:
+        """Wait until there is a trial to be had; in ask/tell say that there is none."""
+        intensifier = self._intensifier
+        while not intensifier.fill() and intensifier.finished is None:
+            runner = smbo._runner
+            if not self._optimizing or runner is None or not runner.is_running():
+                raise OutcomesNeededError(
+                    "AC-Band must know the outcomes of the races of this round before it can name "
+                    "further ones: tell the results of the trials that were asked for, then ask "
+                    "again"
+                )
+            if smbo._stop or smbo.budget_exhausted:
+                return  # the generator ends, and with it SMAC's loop
+            runner.wait()
+            smbo._add_results()
+        if intensifier.finished is not None and not self._optimizing:
+            raise RunFinishedError(
+                f"AC-Band is finished: {intensifier.finished}. The incumbent is "
+                f"{intensifier.get_incumbent()}"
+            )
+
+    def on_iteration_end(self, smbo: SMBO) -> None:
+        """Stop what runs when a time limit is met, or a callback or cost threshold ends the run."""
+        time_is_up = smbo.remaining_walltime <= 0 or smbo.remaining_cputime <= 0
+        called_off = smbo._stop and self._intensifier.finished is None
+        if (time_is_up or called_off) and isinstance(smbo._runner, RaceRunner):
+            smbo._runner.stop()
+
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
+        """Pass a result on."""
+        self._intensifier.record(info, value)
