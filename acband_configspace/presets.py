@@ -60,7 +60,7 @@ PRESETS = {
         playoff=800,
         budget_share=0.3,
     ),
-    # For configurations of one algorithm: ×0.57 to ×0.78 of the gap at a quarter of the CPU time.
+    # For configurations of one algorithm: ×0.53 to ×0.77 of the gap at ×0.20 to ×0.28 of the CPU.
     # Not for a portfolio of different algorithms, where winning one race of four and being fast
     # on average are different things (up to ×2.5 of the gap).
     "frugal": Preset(
