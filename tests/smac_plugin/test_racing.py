@@ -41,6 +41,8 @@ def make_scenario(directory, **options):
 
 
 def make_facade(directory, target, *, racing=True, overwrite=False, **options):
+    # Every group has all its races: what is stopped as needless depends on the timing.
+    options.setdefault("early_stopping", None)
     names = ("clock", "par", "to_arguments", "k", "n_candidates", "early_stopping", "callbacks")
     own = {name: options.pop(name) for name in names if name in options}
     scenario = make_scenario(directory, **options)
@@ -55,7 +57,7 @@ def sleeper(config, instance, seed):
 
 
 def test_the_faster_configuration_wins_and_every_racer_is_accounted_for(tmp_path):
-    facade = make_facade(tmp_path, sleeper, early_stopping=None, n_trials=24)
+    facade = make_facade(tmp_path, sleeper, n_trials=24)
     incumbent = facade.optimize()
     raced = [facade.runhistory.get_config(key.config_id)["x"] for key in facade.runhistory]
     assert incumbent["x"] == min(raced)
@@ -235,11 +237,11 @@ def test_validation_runs_to_the_end_and_leaves_the_history_alone(tmp_path):
 
 def test_the_wall_clock_limit_stops_running_races_at_once(tmp_path):
     facade = make_facade(
-        tmp_path, lambda config, instance, seed: time.sleep(60), walltime_limit=1.0
+        tmp_path, lambda config, instance, seed: time.sleep(60), walltime_limit=3.0
     )
     start = time.monotonic()
     facade.optimize()
-    assert time.monotonic() - start < 1.0 + GRACE + 1.5
+    assert 3.0 <= time.monotonic() - start < 3.0 + GRACE + 1.5
     assert_no_children()
 
 
