@@ -101,9 +101,9 @@ class ACBandIntensifier(AbstractIntensifier):
         saves trials and changes nothing else. A level above 0: also once a test at that level
         tells its survivors from the rest. None: after all its races, as in the paper.
     playoff : int
-        On how many fresh instances, at most, the winners of the epochs meet in the end, judged by
-        their mean cost. It lives on trials that early stopping saved, or else on a part of the
-        budget. 0, the paper: the last epoch's winner it is.
+        On how many fresh instances, at most, the winners of the epochs and θ_0 meet in the end,
+        judged by their mean cost; at most a quarter of the budget is set aside for it, and with a
+        budget too small for 25 it does not take place. 0, the paper: the last epoch's winner it is.
     spend : "nothing" | "configurations"
         What becomes of trials that early stopping saved: they remain, or buy further epochs.
     first : "default" | "random"
@@ -126,7 +126,7 @@ class ACBandIntensifier(AbstractIntensifier):
         budget: int | None = None,
         statistic: str | Statistic = "wins",
         early_stopping: float | None = 0.0,
-        playoff: int = 0,
+        playoff: int = 100,
         spend: Literal["nothing", "configurations"] = "nothing",
         first: Literal["default", "random"] = "default",
         seed: int | None = None,
@@ -149,7 +149,6 @@ class ACBandIntensifier(AbstractIntensifier):
             n_epochs=n_epochs,
             budget=budget,
             playoff=playoff,
-            set_aside=self._early_stopping is None,
         )
         self.race_listener: RaceListener | None = None
         """Called with each race that is over, before anything is decided on it."""
@@ -485,9 +484,12 @@ class ACBandIntensifier(AbstractIntensifier):
         self._refresh_incumbent()
 
     def _refresh_incumbent(self) -> None:
-        """Make the newest epoch winner the incumbent, θ_0 before; never one that only failed."""
-        winners = [number for done in self._passes for number in done.stream.epoch_winners]
-        number = winners[-1] if winners else 0
+        """Make the newest winner the incumbent, θ_0 before; never one that only failed."""
+        number = 0
+        for done in self._passes:
+            number = next(reversed(done.stream.epoch_winners), number)
+            if done.stream.winner is not None:  # a playoff may have preferred an earlier one
+                number = done.stream.winner
         if not self._n_successes[number]:
             number, n_successes = self._n_successes.most_common(1)[0]
             if not n_successes:

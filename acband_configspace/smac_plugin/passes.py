@@ -46,7 +46,6 @@ class PassPlanner:
         n_epochs: int | None,
         budget: int | None,
         playoff: int,
-        set_aside: bool,
     ) -> None:
         self._scenario = scenario
         self._timed = math.isfinite(min(scenario.walltime_limit, scenario.cputime_limit))
@@ -62,7 +61,8 @@ class PassPlanner:
             "delta": self._delta,
             "n_epochs": n_epochs,
             "playoff": whole_number("playoff", playoff, at_least=0),
-            "set_aside": set_aside,
+            # Not from what early stopping saves: with several workers some of it is spent.
+            "set_aside": True,
         }
         whole_number("n_trials", scenario.n_trials, at_least=2)
 
