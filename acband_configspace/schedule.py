@@ -184,12 +184,13 @@ class Schedule:
                 return schedule if schedule.n_trials <= n_trials else None
 
             # With too few trials even for two configurations, these two race on what there is.
-            return schedule_for(_most_candidates(schedule_within, supply, at_most=n_trials))
+            n_candidates = _most_candidates(schedule_within, supply, at_most=n_trials)
         frame = frame_for(n_candidates)
         least = _schedule(frame, _minimum_budget(frame)).n_trials
         if n_trials < least:
+            n_configs = frame.n_candidates + supply.n_given - 1
             raise ValueError(
-                f"n_trials must be at least {least} for {frame.n_candidates} configurations "
+                f"n_trials must be at least {least} for {n_configs} configurations "
                 f"and k={frame.k} but got {n_trials}"
             )
         return schedule_for(n_candidates)

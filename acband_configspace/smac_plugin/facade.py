@@ -111,6 +111,7 @@ class ACBandFacade(RandomFacade):
         intensifier.racing = racing
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
+        intensifier.additional_configs = initial_design._additional_configs
         self._identity = identity_of(
             scenario,
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
@@ -122,6 +123,8 @@ class ACBandFacade(RandomFacade):
             # SMAC's own name depends on the limits, and on memory addresses.
             object.__setattr__(scenario, "name", name_of(self._identity, target_function))
             scenario._change_output_directory()
+        if test_instances is not None and not test_instances:
+            raise ValueError("test_instances must not be empty but got an empty list")
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self.test_results: dict[str, Validation] = {}
         """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""

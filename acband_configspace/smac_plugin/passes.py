@@ -103,6 +103,11 @@ class PassPlanner:
             fewer = dataclasses.replace(supply, n_available=n_there - n_known)
             schedule = self._fit(left, fewer, number=len(before))
         if not schedule.n_races:
+            if not before:
+                raise ValueError(
+                    "configspace must have at least two configurations to choose from but has "
+                    f"only {dict(configurations[0])}"
+                )
             return "all configurations of the space have been raced"
         return PassPlan(schedule, limit)
 

@@ -65,16 +65,23 @@ def outcome_of(values: Sequence[TrialValue], *, needs_all_costs: bool) -> Outcom
     return Outcome(costs, [is_censored(value) for value in values])
 
 
-def refuse_crashed(values: Sequence[TrialValue]) -> None:
+def refuse_crashed(values: Sequence[TrialValue], scenario: Scenario) -> None:
     """Raise an error if every racer of the first race crashed: the target cannot work."""
     if any(value.status != StatusType.CRASHED for value in values):
         return
     infos = [value.additional_info for value in values]
     reasons = [info.get("traceback") or info.get("error") for info in infos]
-    reason = next(filter(None, reasons), "no reason was given")
+    limits = (scenario.trial_walltime_limit, scenario.trial_memory_limit)
+    if limits != (None, None) and not any(reasons):
+        return  # SMAC calls a limit that was met a crash if crash_cost is infinite, its default
+    reason = next(filter(None, reasons), f"no reason was given, the costs were {_costs(values)}")
     raise FirstRaceCrashedError(
         f"every racer of the first race crashed; the first one because of:\n{reason}"
     )
+
+
+def _costs(values: Sequence[TrialValue]) -> str:
+    return ", ".join(str(value.cost) for value in values)
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
