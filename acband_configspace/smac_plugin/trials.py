@@ -74,14 +74,11 @@ def refuse_crashed(values: Sequence[TrialValue], scenario: Scenario) -> None:
     limits = (scenario.trial_walltime_limit, scenario.trial_memory_limit)
     if limits != (None, None) and not any(reasons):
         return  # SMAC calls a limit that was met a crash if crash_cost is infinite, its default
-    reason = next(filter(None, reasons), f"no reason was given, the costs were {_costs(values)}")
+    no_reason = "no reason is known; a cost that is None, NaN or infinite is a crash, too"
+    reason = next(filter(None, reasons), no_reason)
     raise FirstRaceCrashedError(
         f"every racer of the first race crashed; the first one because of:\n{reason}"
     )
-
-
-def _costs(values: Sequence[TrialValue]) -> str:
-    return ", ".join(str(value.cost) for value in values)
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
