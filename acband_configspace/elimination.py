@@ -1,6 +1,6 @@
 """CSE, combinatorial successive elimination: the paper's Algorithms 1 and 2.
 
-Sans-I/O: a generator that yields the groups of a round and is sent their survivors. It has no
+Sans-I/O: a generator that yields the groups of a round and is sent the verdicts. It has no
 opinion on how a group is raced; ``streaming`` asks for races one by one, ``benchmark.simulate``
 looks whole rounds up in a table, and both take the same decisions.
 """
@@ -14,7 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.checks import whole_number
-from acband_configspace.schedule import Round, cse_rounds, share_kept
+from acband_configspace.reserve import Instances, Reserve
+from acband_configspace.rounds import Round, cse_rounds, share_kept
+from acband_configspace.statistics import Floats
+from acband_configspace.stopping import Counts
 
 Configurations = npt.NDArray[np.int64]
 
@@ -28,25 +31,45 @@ class Contest:
     plan: Round
     groups: Configurations
     """One row of configurations per group, in random order."""
-    first_instance: int
-    """Group j races on the instances from first_instance + j · races_per_group."""
+    instance_numbers: Instances
+    """The instances each group races on, a row per group."""
+    costs_so_far: Floats | None = None
+    """In a playoff, what earlier steps cost each contestant in sum; None in a round of CSE."""
+
+    @property
+    def is_playoff(self) -> bool:
+        """Whether the mean cost decides: all racers then run to their end, or the cutoff."""
+        return self.costs_so_far is not None
 
     @property
     def decides_epoch(self) -> bool:
-        """Whether one configuration is left after this round."""
-        return self.plan.n_groups == self.plan.survivors == 1 and self.plan.carried == 0
+        """Whether one configuration is left of the epoch after this round."""
+        one_left = self.plan.n_groups == self.plan.survivors == 1 and self.plan.carried == 0
+        return one_left and not self.is_playoff
 
-    def instances(self) -> npt.NDArray[np.int64]:
+    def instances(self) -> Instances:
         """Return the instances of each group, a row per group."""
-        shape = (self.plan.n_groups, self.plan.races_per_group)
-        return self.first_instance + np.arange(self.plan.n_races, dtype=np.int64).reshape(shape)
+        return self.instance_numbers
 
 
-Survivors = Configurations
-"""One row of surviving configurations per group, best first."""
+@dataclass(frozen=True)
+class Verdict:
+    """How a contest ended."""
 
-Contests = Generator[Contest, Survivors, int]
-"""Yields contests, is sent their survivors, returns the configuration that is left."""
+    survivors: Configurations
+    """One row of surviving configurations per group, in the group's order.
+
+    Not best first: the next random partition must depend on *who* survived only, and a group
+    that is decided early does not know the order it would have ended in.
+    """
+    n_raced: Instances
+    """How many races each group needed."""
+    costs: Floats | None = None
+    """In a playoff, what it cost the survivors in sum so far."""
+
+
+Contests = Generator[Contest, Verdict, int]
+"""Yields contests, is sent their verdicts, returns the configuration that is left."""
 
 
 def cse(
@@ -79,9 +102,10 @@ def eliminate(
     rng: np.random.Generator,
     *,
     epoch: int = 1,
-    first_instance: int = 0,
+    reserve: Reserve | None = None,
 ) -> Contests:
     """Play the rounds of Algorithm 1, whose two loops ``cse_rounds`` has laid out."""
+    reserve = Reserve() if reserve is None else reserve
     active = np.asarray(configurations, dtype=np.int64)
     for number, plan in enumerate(rounds, start=1):
         shuffled = rng.permutation(active)  # line 3: a random partition
@@ -92,18 +116,31 @@ def eliminate(
             round=number,
             plan=plan,
             groups=groups.reshape(plan.n_groups, plan.group_size),
-            first_instance=first_instance,
+            instance_numbers=reserve.take(
+                plan.n_groups, plan.races_per_group, n_trials=plan.n_trials
+            ),
         )
-        survivors = yield contest  # lines 9 to 14
-        active = np.concatenate([carried, survivors.ravel()])
-        first_instance += plan.n_races
+        verdict = yield contest  # lines 9 to 14
+        reserve.give_back(contest.instance_numbers, verdict.n_raced, plan.group_size)
+        active = np.concatenate([carried, verdict.survivors.ravel()])
     (winner,) = active.tolist()
     return int(winner)
 
 
-def best_of(
-    groups: Configurations, scores: npt.NDArray[np.floating], n_survivors: int
-) -> Survivors:
+def judge(contest: Contest, scores: Floats | Counts, n_raced: Instances) -> Verdict:
     """ArmElimination, lines 3 and 4 of Algorithm 2: keep the best, ties in the group's order."""
-    order = np.argsort(-scores, axis=-1, kind="stable")[..., :n_survivors]
-    return np.take_along_axis(groups, order, axis=-1)
+    best = np.argsort(-scores, axis=-1, kind="stable")[..., : contest.plan.survivors]
+    best.sort(axis=-1)
+    return Verdict(np.take_along_axis(contest.groups, best, axis=-1), n_raced)
+
+
+def judge_playoff(contest: Contest, costs: Floats) -> Verdict:
+    """Keep the contestants with the lowest mean cost over this and the earlier steps.
+
+    ``costs`` are (1, races, racers). All have met on the same instances: sums rank as means do.
+    """
+    assert contest.costs_so_far is not None
+    sums = contest.costs_so_far + costs[0].sum(axis=0, dtype=float)
+    best = np.argsort(sums, kind="stable")[: contest.plan.survivors]
+    best.sort()
+    return Verdict(contest.groups[:, best], np.array([costs.shape[1]]), sums[best])

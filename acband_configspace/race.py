@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """One race: up to k configurations on one instance.
+    """One race: up to k configurations on one instance (more in a playoff).
 
     Configurations and instances are numbers here: 0 is θ_0, then the new configurations in the
     order they are drawn; instances count the fresh ones in the order they are taken.
@@ -27,6 +27,11 @@ class Race:
     """The instance it is run on: no two races share one."""
     racers: tuple[int, ...]
     """The configurations that race, in the group's (random) order."""
+    to_the_end: bool = False
+    """Whether losers go on to their end, or the cutoff, since every cost counts.
+
+    Always so in a playoff, where more than k may race: they need not all run at the same time.
+    """
 
 
 @dataclass(frozen=True, slots=True)

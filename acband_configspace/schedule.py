@@ -10,95 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
-from acband_configspace.checks import probability, real_number, whole_number
+from acband_configspace.checks import whole_number
+from acband_configspace.frame import UNLIMITED as UNLIMITED
+from acband_configspace.frame import Frame, first_true, last_true, least_playoff, share_kept_in
+from acband_configspace.frame import Supply as Supply
+from acband_configspace.rounds import Epoch as Epoch
+from acband_configspace.rounds import Round as Round
+from acband_configspace.rounds import cse_rounds as cse_rounds
+from acband_configspace.rounds import playoff_rounds, playoff_trials
+from acband_configspace.rounds import share_kept as share_kept
+from acband_configspace.rounds import survivors as survivors
 
 #: With ``alpha=None``, :meth:`Schedule.for_trials` draws as many configurations as leave every
 #: group at least this many races. Say the better of two configurations wins three races of four:
 #: it then leads after 5 races with a probability of 0.90, after 3 only with 0.84, and going on to
 #: 9 races for 0.95 would cost nearly half of the configurations.
 SENSIBLE_RACES = 5
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round of CSE: all groups race, each on instances of its own, and keep their best."""
-
-    n_groups: int
-    """How many groups race (P_r in the paper)."""
-    group_size: int
-    """How many configurations are in each group: k, or fewer once fewer are left."""
-    races_per_group: int
-    """How many races, each on a fresh instance, decide a group (b_r)."""
-    survivors: int
-    """How many configurations each group keeps (f_ρ)."""
-    carried: int
-    """How many configurations found no full group and go to the next round without racing (ℛ)."""
-
-    @property
-    def n_configs(self) -> int:
-        """Configurations in the running when the round starts."""
-        return self.n_groups * self.group_size + self.carried
-
-    @property
-    def n_races(self) -> int:
-        """Races of the round, each on one instance."""
-        return self.n_groups * self.races_per_group
-
-    @property
-    def n_trials(self) -> int:
-        """Racers started in the round."""
-        return self.n_races * self.group_size
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """One call of CSE; its winner enters the next epoch."""
-
-    index: int
-    """The epoch's number e, from 1."""
-    n_configs: int
-    """Configurations in the epoch (n_e): the winner so far and the new ones."""
-    budget: int
-    """Races the epoch may use (⌊B / c_e⌋)."""
-    rounds: tuple[Round, ...]
-
-    @property
-    def n_races(self) -> int:
-        """Races of the epoch: never more than its budget."""
-        return sum(round_.n_races for round_ in self.rounds)
-
-    @property
-    def n_trials(self) -> int:
-        """Racers started in the epoch."""
-        return sum(round_.n_trials for round_ in self.rounds)
-
-
-@dataclass(frozen=True)
-class Supply:
-    """What there is to race with; by default as much as one could ask for."""
-
-    n_given: int = 1
-    """Configurations that take part from the start besides the new ones: θ_0, and the user's."""
-    n_available: int | None = None
-    """New configurations that exist (a finite space), None for no limit."""
-    n_instances: int | None = None
-    """Distinct instances, None for no limit. Within a group none is used twice, so a group gets
-    at most this many races; groups share instances once there are fewer than races."""
-    results_kept: bool = False
-    """Whether a configuration's result on an instance, once known, is never run for again. It is
-    so if all racers run to their end, and instances are few: then n_trials is smaller."""
-
-    def __post_init__(self) -> None:
-        whole_number("n_given", self.n_given, at_least=1)
-        if self.n_available is not None:
-            whole_number("n_available", self.n_available, at_least=0)
-        if self.n_instances is not None:
-            whole_number("n_instances", self.n_instances, at_least=1)
-
-
-UNLIMITED = Supply()
 
 
 @dataclass(frozen=True)
@@ -132,6 +60,13 @@ class Schedule:
     supply: Supply
     """What there was to plan with."""
     epochs: tuple[Epoch, ...]
+    playoff: int = 0
+    """On how many instances, at most, the epoch winners meet in the end."""
+    set_aside: int = 0
+    """How many races of the budget are kept from the epochs for the playoff.
+
+    If none are, the playoff lives on what early stopping saved.
+    """
 
     @classmethod
     def plan(
@@ -139,11 +74,14 @@ class Schedule:
         budget: int,
         *,
         k: int = 2,
-        alpha: float = 0.05,
+        alpha: float | None = 0.05,
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
+        n_epochs: int | None = None,
         supply: Supply = UNLIMITED,
+        playoff: int = 0,
+        set_aside: bool = True,
     ) -> Schedule:
         """Plan for ``budget`` races.
 
@@ -154,22 +92,50 @@ class Schedule:
         k : int
             How many configurations race at once.
         alpha, delta : float
-            With probability 1 - δ one of the best share α of all configurations is drawn.
+            With probability 1 - δ one of the best share α of all configurations is drawn. With
+            ``alpha=None`` α is as small as the budget allows, that is, as many are drawn as
+            leave each group :data:`SENSIBLE_RACES` races.
         n_candidates : int | None
             How many configurations to draw (N) instead of what α and δ ask for.
         n0 : int | None
             n_0, in (N, 2N]; N + 1 by default. A larger one means fewer epochs.
+        n_epochs : int | None
+            At most so many epochs, by the least n_0 that does it: one epoch is n_0 = 2N.
         supply : Supply
             What there is: a finite space with fewer configurations than N is used up.
+        playoff : int
+            On how many instances, at most, the epoch winners meet in the end.
+        set_aside : bool
+            Whether the playoff's races are taken out of the budget beforehand, up to a quarter
+            of it. Otherwise it gets what early stopping saved.
         """
         budget = whole_number("budget", budget, at_least=1)
-        frame = _Frame.checked(k, alpha, delta, n_candidates, n0, supply)
-        if budget < (least := frame.minimum_budget()):
+
+        def frame_for(n_candidates: int | None) -> Frame:
+            return Frame.checked(
+                k,
+                0.05 if alpha is None else alpha,
+                delta,
+                n_candidates,
+                n0,
+                n_epochs=n_epochs,
+                supply=supply,
+                playoff=playoff,
+                set_aside=set_aside,
+            )
+
+        if alpha is None and n_candidates is None:
+            _refuse_n0(n0)
+            n_candidates = _most_candidates(
+                lambda n: _schedule(frame_for(n), budget), supply, at_most=budget * k
+            )
+        frame = frame_for(n_candidates)
+        if budget < (least := _minimum_budget(frame)):
             raise ValueError(
                 f"budget must be at least {least} races for {frame.n_candidates} configurations "
                 f"and k={frame.k} but got {budget}"
             )
-        return frame.with_budget(budget)
+        return _schedule(frame, budget)
 
     @classmethod
     def for_trials(
@@ -181,7 +147,10 @@ class Schedule:
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
+        n_epochs: int | None = None,
         supply: Supply = UNLIMITED,
+        playoff: int = 0,
+        set_aside: bool = True,
     ) -> Schedule:
         """Plan the largest budget that starts no more than ``n_trials`` racers.
 
@@ -189,28 +158,42 @@ class Schedule:
         is, as many configurations are drawn as leave each group :data:`SENSIBLE_RACES` races.
         """
         n_trials = whole_number("n_trials", n_trials, at_least=2)
-        if alpha is not None or n_candidates is not None:
-            given = 0.05 if alpha is None else alpha
-            frame = _Frame.checked(k, given, delta, n_candidates, n0, supply)
-            return frame.for_trials(n_trials)
-        if n0 is not None:
-            raise ValueError(f"n0 needs alpha or n_candidates to be given too but got n0={n0!r}")
 
-        sensible = min(SENSIBLE_RACES, supply.n_instances or SENSIBLE_RACES)
-
-        def fits(n: int) -> bool:
-            frame = _Frame.checked(k, 0.05, delta, n, None, supply)
-            schedule = frame.with_budget(frame.largest_budget(n_trials))
-            rounds = [round_ for epoch in schedule.epochs for round_ in epoch.rounds]
-            return schedule.n_trials <= n_trials and all(
-                round_.races_per_group >= sensible for round_ in rounds
+        def frame_for(n_candidates: int | None) -> Frame:
+            return Frame.checked(
+                k,
+                0.05 if alpha is None else alpha,
+                delta,
+                n_candidates,
+                n0,
+                n_epochs=n_epochs,
+                supply=supply,
+                playoff=playoff,
+                set_aside=set_aside,
             )
 
-        most = n_trials if supply.n_available is None else min(n_trials, supply.n_available)
-        best = _last_true(fits, 1, max(1, most))
-        # With too few trials even for two configurations, these two still race on what there is.
-        frame = _Frame.checked(k, 0.05, delta, best, None, supply)
-        return frame.for_trials(n_trials)
+        def schedule_for(n_candidates: int | None) -> Schedule:
+            frame = frame_for(n_candidates)
+            return _schedule(frame, _largest_budget(frame, n_trials))
+
+        if alpha is None and n_candidates is None:
+            _refuse_n0(n0)
+
+            def schedule_within(n: int) -> Schedule | None:
+                schedule = schedule_for(n)
+                return schedule if schedule.n_trials <= n_trials else None
+
+            # With too few trials even for two configurations, these two race on what there is.
+            n_candidates = _most_candidates(schedule_within, supply, at_most=n_trials)
+        frame = frame_for(n_candidates)
+        least = _schedule(frame, _minimum_budget(frame)).n_trials
+        if n_trials < least:
+            n_configs = frame.n_candidates + supply.n_given - 1
+            raise ValueError(
+                f"n_trials must be at least {least} for {n_configs} configurations "
+                f"and k={frame.k} but got {n_trials}"
+            )
+        return schedule_for(n_candidates)
 
     @staticmethod
     def minimum_budget(
@@ -220,10 +203,12 @@ class Schedule:
         delta: float = 0.05,
         n_candidates: int | None = None,
         n0: int | None = None,
+        n_epochs: int | None = None,
         supply: Supply = UNLIMITED,
     ) -> int:
         """Return the least budget that gives every group of every round at least one race."""
-        return _Frame.checked(k, alpha, delta, n_candidates, n0, supply).minimum_budget()
+        frame = Frame.checked(k, alpha, delta, n_candidates, n0, n_epochs=n_epochs, supply=supply)
+        return _minimum_budget(frame)
 
     @property
     def n_configs(self) -> int:
@@ -235,7 +220,7 @@ class Schedule:
     @property
     def n_races(self) -> int:
         """Races, hence fresh instances, at most: rounding down leaves it below the budget."""
-        return sum(epoch.n_races for epoch in self.epochs)
+        return sum(epoch.n_races for epoch in self.epochs) + self.set_aside
 
     @property
     def n_trials(self) -> int:
@@ -243,8 +228,42 @@ class Schedule:
         racers = sum(epoch.n_trials for epoch in self.epochs)
         if self.supply.results_kept and self.supply.n_instances is not None:
             n_configs = self.n_configs + self.supply.n_given
-            return min(racers, n_configs * self.supply.n_instances)
-        return racers
+            racers = min(racers, n_configs * self.supply.n_instances)
+        return racers + playoff_trials(len(self.epochs) + 1, self.set_aside)
+
+    def playoff_length(self, n_contestants: int, n_races: int, n_trials: int) -> int:
+        """Return on how many instances contestants can meet with so many races and runs left."""
+        # What is set aside, and no more: a run with several workers has started some of the races
+        # that early stopping saves, and n_trials must hold for it too.
+        most = min(self.set_aside or self.playoff, n_races)
+        if self.supply.n_instances is not None:
+            most = min(most, self.supply.n_instances)
+        length = last_true(lambda n: playoff_trials(n_contestants, n) <= n_trials, 0, most)
+        return length if n_contestants > 1 and length >= least_playoff(self.playoff) else 0
+
+    def further_epoch(
+        self, index: int, *, n_drawn: int, n_races: int, n_trials: int
+    ) -> Epoch | None:
+        """Plan one more epoch from what is left, as many races a configuration as planned so far.
+
+        None if that leaves no new configuration, or not :data:`SENSIBLE_RACES` for every group.
+        """
+        budget = min(n_races, n_trials // self.k)
+        n_new = self.n_configs * budget // self.budget
+        if self.supply.n_available is not None:
+            n_new = min(n_new, self.supply.n_available - n_drawn)
+        if n_new < 1:
+            return None
+        rounds = cse_rounds(
+            n_new + 1,
+            k=self.k,
+            budget=budget,
+            share=share_kept_in(index, self.k),
+            n_instances=self.supply.n_instances,
+        )
+        if min(round_.races_per_group for round_ in rounds) < SENSIBLE_RACES:
+            return None
+        return Epoch(index, n_new + 1, budget, rounds)
 
     def __str__(self) -> str:
         return _as_table(self)
@@ -257,6 +276,7 @@ def sufficient_budget(
     *,
     n_candidates: int | None = None,
     n0: int | None = None,
+    n_epochs: int | None = None,
     crude: bool = False,
 ) -> float:
     """Return the budget that Theorem 1 calls sufficient, divided by the problem's own γ̄⁻¹.
@@ -268,203 +288,73 @@ def sufficient_budget(
     printed drops the term (2E(C_2 + C_3) - C_1 E(E + 1)) / k that its proof arrives at; the crude
     bound covers it.
     """
-    frame = _Frame.checked(k, alpha, delta, n_candidates, n0, UNLIMITED)
+    frame = Frame.checked(k, alpha, delta, n_candidates, n0, n_epochs=n_epochs)
     configurations = frame.n0 + (2 ** (frame.n_epochs + 1) if crude else 0)
     return configurations / frame.k * math.fsum(frame.weights())
 
 
-def share_kept(rho: float, *, k: int) -> Fraction:
-    """Return 2^-ρ, the share of a group that survives, as the fraction it stands for.
-
-    ρ = 1 halves (CSH), ρ = log2 k keeps the winner alone (CSWS), and ρ → 0, for which 0 may be
-    given, drops the worst alone (CSR). A float cannot hold 1/3 = 2^-log2(3), and rounding down
-    would lose a survivor by it, so the nearest small fraction is taken.
-    """
-    k = whole_number("k", k, at_least=2)
-    number = real_number("rho", rho)
-    if not 0.0 <= number <= math.log2(k) + 1e-9:
-        raise ValueError(f"rho must lie in [0, log2(k)] = [0, {math.log2(k):.4g}] but got {rho!r}")
-    return Fraction(2.0**-number).limit_denominator(1_000_000)
-
-
-def survivors(group_size: int, share: Fraction) -> int:
-    """Return f_ρ(x) = ⌊x / 2^ρ⌋, but at least one survives, and at least one of two is dropped."""
-    return max(1, min(math.floor(group_size * share), group_size - 1))
-
-
-def cse_rounds(
-    n: int, *, k: int, budget: int, share: Fraction, n_instances: int | None = None
-) -> tuple[Round, ...]:
-    """Return the rounds of CSE (Algorithm 1) for n configurations: their sizes are known before.
-
-    The paper divides the budget by R = min_x{g^x(n) ≤ k} + min_x{f^x(k) ≤ 1} rounds and
-    P_r = ⌊n/k (f(k)/k)^(r-1)⌋ groups. R counts rounds too many where fewer than k are left after
-    the first loop, and P_r misses the groups that carried configurations fill up, so that more
-    races than B could be run. As in the authors' code, the rounds and groups that really take
-    place are counted. ``n_instances`` caps the races of a group.
-    """
-    most_races = budget if n_instances is None else n_instances
-    shapes = []
-    while n >= k:  # lines 1 to 16
-        n_groups, carried = divmod(n, k)
-        kept = survivors(k, share)
-        shapes.append((n_groups, k, kept, carried))
-        n = n_groups * kept + carried
-    while n > 1:  # lines 18 to 21; the whole set is one group, as it is when n < k to begin with
-        kept = survivors(n, share)
-        shapes.append((1, n, kept, 0))
-        n = kept
-    return tuple(
-        Round(
-            n_groups=n_groups,
-            group_size=size,
-            races_per_group=min(budget // (n_groups * len(shapes)), most_races),  # line 2
-            survivors=kept,
-            carried=carried,
-        )
-        for n_groups, size, kept, carried in shapes
+def _schedule(frame: Frame, budget: int) -> Schedule:
+    n_set_aside = frame.n_set_aside(budget)
+    takes_place = n_set_aside > 0 or not frame.set_aside
+    return Schedule(
+        budget=budget,
+        k=frame.k,
+        alpha=frame.alpha,
+        delta=frame.delta,
+        n_candidates=frame.n_candidates,
+        n0=frame.n0,
+        supply=frame.supply,
+        epochs=frame.epochs(budget),
+        playoff=frame.playoff if takes_place else 0,
+        set_aside=n_set_aside,
     )
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """A schedule before its budget is known."""
-
-    k: int
-    alpha: float
-    delta: float
-    n_candidates: int
-    n0: int
-    supply: Supply
-
-    @classmethod
-    def checked(
-        cls,
-        k: int,
-        alpha: float,
-        delta: float,
-        n_candidates: int | None,
-        n0: int | None,
-        supply: Supply,
-    ) -> _Frame:
-        k = whole_number("k", k, at_least=2)
-        alpha, delta = probability("alpha", alpha), probability("delta", delta)
-        if n_candidates is None:
-            wanted = max(1, math.ceil(math.log(delta) / math.log1p(-alpha)))  # N_{α,δ}
-        else:
-            wanted = whole_number("n_candidates", n_candidates, at_least=1)
-        n = wanted
-        if supply.n_available is not None:
-            n = max(1, min(wanted, supply.n_available))
-        if n_candidates is not None or n < wanted:
-            alpha = -math.expm1(math.log(delta) / n)  # the α for which N_{α,δ} = n
-        if n0 is None or n < wanted:
-            n0 = n + 1
-        elif not n < whole_number("n0", n0, at_least=1) <= 2 * n:
-            raise ValueError(f"n0 must lie in (N, 2N] = ({n}, {2 * n}] but got {n0}")
-        return cls(k, alpha, delta, n, n0, supply)
-
-    @property
-    def n_epochs(self) -> int:
-        # E = ⌈log2(n_0 / (n_0 - N))⌉: the least E with 2^E ≥ n_0 / (n_0 - N), in integers.
-        return (-(-self.n0 // (self.n0 - self.n_candidates)) - 1).bit_length()
-
-    def weights(self) -> list[float]:
-        """Return w_e = (C_2 + C_3 - e C_1) / 2^e; 1/c_e is w_e divided by the sum of them all.
-
-        The sum is the paper's (C_1 E - (2^E - 1)(2 C_1 - C_2 - C_3)) / 2^E. C_3 is rounded up as
-        in Algorithm 3; the authors' code does not round it.
-        """
-        log_q = math.log1p((self.k - 1) / self.n_epochs)
-        c1 = math.log(2) / log_q
-        c2 = 1 + math.log(self.n0 + 4 * self.n0 / (self.n0 - self.n_candidates)) / log_q
-        c3 = math.ceil(math.log(self.k) / log_q - 1e-12)
-        return [(c2 + c3 - e * c1) / 2**e for e in range(1, self.n_epochs + 1)]
-
-    def sizes(self) -> list[int]:
-        """Return n_e = ⌈n_0 / 2^e⌉ + 1 (line 3), cut to what a finite space has left.
-
-        The first epoch takes in all that is given, where the paper has θ_0 alone.
-        """
-        left = self.supply.n_available
-        sizes = []
-        entering = self.supply.n_given
-        for e in range(1, self.n_epochs + 1):
-            new = -(-self.n0 // 2**e)
-            if left is not None:
-                new = min(new, left)
-                left -= new
-            if new + entering > 1:
-                sizes.append(new + entering)
-            entering = 1
-        return sizes
-
-    def with_budget(self, budget: int) -> Schedule:
-        sizes = self.sizes()
-        weights = self.weights()[: len(sizes)]
-        total = math.fsum(weights)
-        epochs = []
-        for e, (size, weight) in enumerate(zip(sizes, weights, strict=True), start=1):
-            # Line 5 draws B / c_e instances; rounded down, as in the authors' code.
-            epoch_budget = math.floor(budget * (weight / total))
-            # ρ_e = log2((e + k - 1) / e) of line 3 keeps this share, here without rounding.
-            share = Fraction(e, e + self.k - 1)
-            rounds = cse_rounds(
-                size,
-                k=self.k,
-                budget=epoch_budget,
-                share=share,
-                n_instances=self.supply.n_instances,
-            )
-            epochs.append(Epoch(e, size, epoch_budget, rounds))
-        return Schedule(budget=budget, epochs=tuple(epochs), **vars(self))
-
-    def for_trials(self, n_trials: int) -> Schedule:
-        least = self.with_budget(self.minimum_budget()).n_trials
-        if n_trials < least:
-            n_configs = self.n_candidates + self.supply.n_given - 1
-            raise ValueError(
-                f"n_trials must be at least {least} for {n_configs} configurations "
-                f"and k={self.k} but got {n_trials}"
-            )
-        return self.with_budget(self.largest_budget(n_trials))
-
-    def minimum_budget(self) -> int:
-        def suffices(budget: int) -> bool:
-            epochs = self.with_budget(budget).epochs
-            return all(round_.races_per_group for epoch in epochs for round_ in epoch.rounds)
-
-        return _first_true(suffices, 1)
-
-    def largest_budget(self, n_trials: int) -> int:
-        """Return the largest budget for ``n_trials`` that is of use."""
-        if not self.sizes():  # θ_0 is all there is, and no budget is of any use
-            return 1
-
-        def of_no_use(budget: int) -> bool:
-            if self.supply.n_instances is not None:
-                rounds = [r for epoch in self.with_budget(budget - 1).epochs for r in epoch.rounds]
-                if all(r.races_per_group == self.supply.n_instances for r in rounds):
-                    return True
-            return self.with_budget(budget).n_trials > n_trials
-
-        return max(1, _first_true(of_no_use, 1) - 1)
+def _refuse_n0(n0: int | None) -> None:
+    if n0 is not None:
+        raise ValueError(f"n0 needs alpha or n_candidates to be given too but got n0={n0!r}")
 
 
-def _first_true(test: Callable[[int], bool], start: int) -> int:
-    """Return the least integer from ``start`` for which a monotone test holds."""
-    step = 1
-    while not test(start + step - 1):
-        step *= 2
-    return _last_true(lambda x: not test(x), start - 1, start + step - 1) + 1
+def _most_candidates(
+    schedule_for: Callable[[int], Schedule | None], supply: Supply, *, at_most: int
+) -> int:
+    """Return for how many configurations every group still gets a sensible number of races."""
+    sensible = min(SENSIBLE_RACES, supply.n_instances or SENSIBLE_RACES)
+
+    def fits(n: int) -> bool:
+        schedule = schedule_for(n)
+        return schedule is not None and all(
+            round_.races_per_group >= sensible
+            for epoch in schedule.epochs
+            for round_ in epoch.rounds
+        )
+
+    most = at_most if supply.n_available is None else min(at_most, supply.n_available)
+    return last_true(fits, 1, max(1, most))
 
 
-def _last_true(test: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the last x in [low, high] with ``test(x)``, which is taken to hold at ``low``."""
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if test(middle) else (low, middle - 1)
-    return low
+def _minimum_budget(frame: Frame) -> int:
+    def suffices(budget: int) -> bool:
+        epochs = frame.epochs(budget)
+        return all(round_.races_per_group for epoch in epochs for round_ in epoch.rounds)
+
+    return first_true(suffices, 1)
+
+
+def _largest_budget(frame: Frame, n_trials: int) -> int:
+    """Return the largest budget for ``n_trials`` that is of use."""
+    if not frame.sizes():  # θ_0 is all there is, and no budget is of any use
+        return 1
+    n_instances = frame.supply.n_instances
+
+    def of_no_use(budget: int) -> bool:
+        if n_instances is not None:
+            rounds = [r for epoch in frame.epochs(budget - 1) for r in epoch.rounds]
+            if all(r.races_per_group == n_instances for r in rounds):
+                return True
+        return _schedule(frame, budget).n_trials > n_trials
+
+    return max(1, first_true(of_no_use, 1) - 1)
 
 
 def _as_table(schedule: Schedule) -> str:
@@ -484,4 +374,16 @@ def _as_table(schedule: Schedule) -> str:
                 f"{round_.races_per_group:10,}  {round_.survivors:9}  "
                 f"{round_.n_races:7,}  {round_.n_trials:7,}"
             )
+    if schedule.playoff:
+        lines.append(_playoff_line(schedule))
     return "\n".join(lines)
+
+
+def _playoff_line(schedule: Schedule) -> str:
+    if not schedule.set_aside:
+        return f"playoff on up to {schedule.playoff:,} instances, as far as races were saved"
+    n_contestants = len(schedule.epochs) + 1
+    steps = playoff_rounds(n_contestants, schedule.set_aside)
+    halves = ", ".join(f"{step.group_size} on {step.races_per_group:,}" for step in steps)
+    trials = playoff_trials(n_contestants, schedule.set_aside)
+    return f"playoff of up to {n_contestants} on instances set aside: {halves} = {trials:,} trials"

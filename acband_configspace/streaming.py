@@ -1,21 +1,23 @@
 """The streaming driver: names the races that may run now and is told their outcomes.
 
-Outcomes may be told in any order. A group is judged once all its outcomes are in, by their race
-order, and a round ends with its last group: so the result depends on the outcomes alone, never
-on when they arrive.
+Outcomes may be told in any order. A group is decided on its outcomes in race order, without gaps:
+whether it is decided after race t depends on the outcomes up to t only, whatever else is in. A
+round ends with its last group. So the result depends on the outcomes alone, never on when they
+arrive.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from acband_configspace.elimination import Contest, Contests, best_of
+from acband_configspace.elimination import Contest, Contests, Verdict, judge, judge_playoff
 from acband_configspace.race import Outcome, Race
-from acband_configspace.statistics import Statistic, get_statistic
+from acband_configspace.statistics import Statistic, get_statistic, wins
+from acband_configspace.stopping import checked_early_stopping, decided
 
 
 class Signal(enum.Enum):
@@ -38,11 +40,21 @@ class RaceStream:
     True
     """
 
-    def __init__(self, contests: Contests, *, statistic: str | Statistic = "wins") -> None:
+    def __init__(
+        self,
+        contests: Contests,
+        *,
+        statistic: str | Statistic = "wins",
+        early_stopping: float | None = None,
+    ) -> None:
         self._contests = contests
         self._statistic = get_statistic(statistic)
+        self._early_stopping = checked_early_stopping(early_stopping, self._statistic)
         self._epoch_winners: list[int] = []
         self._winner: int | None = None
+        self._running: set[Race] = set()
+        self._n_races = 0
+        self._n_trials = 0
         self._heat: _Heat | None = None
         self._advance(None)
 
@@ -61,77 +73,140 @@ class RaceStream:
         """The round that is being raced, None when all is judged."""
         return self._heat.contest if self._heat else None
 
+    @property
+    def n_races(self) -> int:
+        """Races that decided the rounds that are over: compare with the schedule's."""
+        return self._n_races
+
+    @property
+    def n_trials(self) -> int:
+        """Racers in these races."""
+        return self._n_trials
+
     def ask(self) -> Race | Signal:
         """Return a race that may run now, or the signal that says why there is none."""
         if self._heat is None:
             return Signal.DONE
-        return next(self._heat.waiting, Signal.WAIT)
+        race = next(self._heat.waiting, None)
+        if race is None:
+            return Signal.WAIT
+        self._running.add(race)
+        return race
+
+    def is_open(self, race: Race) -> bool:
+        """Return whether the outcome of a race still matters: if not, it can be stopped.
+
+        It matters from the time the race is handed out until it is told or its group is decided.
+        """
+        return race in self._running and self._heat is not None and self._heat.needs(race)
 
     def tell(self, race: Race, outcome: Outcome) -> None:
-        """Take in the outcome of a race that was handed out; a refused one changes nothing."""
-        if self._heat is None:
-            raise ValueError(f"nothing is being raced any more but got an outcome of {race}")
-        if self._statistic.needs_all_costs and any(outcome.censored):
+        """Take in the outcome of a race that was handed out; a refused one changes nothing.
+
+        If the race's group is decided without it, be it in an earlier round, it is ignored.
+        """
+        if race not in self._running:
+            raise ValueError(
+                f"an outcome must be told once, of a race that was handed out, but got {race}"
+            )
+        if len(outcome.costs) != len(race.racers):
+            raise ValueError(f"{race} must have {len(race.racers)} costs but got {outcome.costs}")
+        if self._heat is None or not self._heat.needs(race):
+            self._running.remove(race)
+            return
+        if self._statistic.needs_all_costs and any(outcome.censored) and not self._in_playoff:
             raise ValueError(
                 f"statistic {self._statistic!r} must know every cost but got a censored one in "
                 f"{outcome}"
             )
+        self._running.remove(race)
         self._heat.record(race, outcome)
         if self._heat.complete:
-            self._advance(self._heat.survivors(self._statistic))
+            self._advance(self._heat.verdict())
 
-    def _advance(self, survivors: npt.NDArray[np.int64] | None) -> None:
-        if survivors is not None and self._heat is not None and self._heat.contest.decides_epoch:
-            self._epoch_winners.append(int(survivors.item()))
+    @property
+    def _in_playoff(self) -> bool:
+        # There the cutoff counts as what it cost: censored costs are taken as they are.
+        return self._heat is not None and self._heat.contest.is_playoff
+
+    def _advance(self, verdict: Verdict | None) -> None:
+        if verdict is not None and self._heat is not None:
+            n_races = int(verdict.n_raced.sum())
+            self._n_races += n_races
+            self._n_trials += n_races * self._heat.contest.plan.group_size
+            if self._heat.contest.decides_epoch:
+                self._epoch_winners.append(int(verdict.survivors.item()))
         try:
-            contest = next(self._contests) if survivors is None else self._contests.send(survivors)
+            contest = next(self._contests) if verdict is None else self._contests.send(verdict)
         except StopIteration as finished:
             self._heat, self._winner = None, finished.value
         else:
-            self._heat = _Heat(contest)
+            self._heat = _Heat(contest, self._statistic, self._early_stopping)
 
 
 class _Heat:
     """The outcomes of one round so far."""
 
-    def __init__(self, contest: Contest) -> None:
+    def __init__(
+        self, contest: Contest, statistic: Statistic, early_stopping: float | None
+    ) -> None:
         plan = contest.plan
         shape = (plan.n_groups, plan.races_per_group, plan.group_size)
         self.contest = contest
-        self.waiting = self._races()
+        self.waiting = self._races(contest.is_playoff or statistic.needs_all_costs)
+        self._statistic = statistic
+        self._early_stopping = None if contest.is_playoff else early_stopping
         self._costs = np.full(shape, np.nan)
         self._censored = np.zeros(shape, dtype=bool)
-        self._n_missing = plan.n_races
+        self._wins = np.zeros((plan.n_groups, plan.group_size), dtype=np.int64)
+        self._n_raced = [0] * plan.n_groups
+        self._undecided = set(range(plan.n_groups))
 
-    def _races(self) -> Iterator[Race]:
-        # All groups advance together: a rule that ends groups early then wastes the fewest
-        # races that are already running.
+    def _races(self, to_the_end: bool) -> Iterator[Race]:
+        # All groups advance together: this wastes the fewest races that are already running when
+        # a group is decided.
         contest = self.contest
         racers = [tuple(group) for group in contest.groups.tolist()]
         instances = contest.instances().tolist()
         for index in range(contest.plan.races_per_group):
-            for group, members in enumerate(racers):
-                instance = instances[group][index]
-                yield Race(contest.epoch, contest.round, group, index, instance, members)
+            for group in sorted(self._undecided):
+                if group in self._undecided:  # it may have been decided since
+                    instance = instances[group][index]
+                    place = (contest.epoch, contest.round, group, index)
+                    yield Race(*place, instance, racers[group], to_the_end)
+
+    def needs(self, race: Race) -> bool:
+        this_round = (race.epoch, race.round) == (self.contest.epoch, self.contest.round)
+        return this_round and race.group in self._undecided
 
     def record(self, race: Race, outcome: Outcome) -> None:
-        if (race.epoch, race.round) != (self.contest.epoch, self.contest.round):
-            raise ValueError(
-                f"the race must be of epoch {self.contest.epoch}, round {self.contest.round}, "
-                f"but got {race}"
-            )
-        if len(outcome.costs) != len(race.racers):
-            raise ValueError(f"{race} must have {len(race.racers)} costs but got {outcome.costs}")
-        if not np.isnan(self._costs[race.group, race.index, 0]):
-            raise ValueError(f"the outcome of {race} must be told once but came again")
-        self._costs[race.group, race.index] = outcome.costs
-        self._censored[race.group, race.index] = outcome.censored
-        self._n_missing -= 1
+        group = race.group
+        self._costs[group, race.index] = outcome.costs
+        self._censored[group, race.index] = outcome.censored
+        while group in self._undecided and self._has(group, self._n_raced[group]):
+            self._n_raced[group] += 1
+            if self._is_decided(group):
+                self._undecided.remove(group)
+
+    def _has(self, group: int, index: int) -> bool:
+        return not math.isnan(self._costs[group, index, 0])
+
+    def _is_decided(self, group: int) -> bool:
+        plan, n_raced = self.contest.plan, self._n_raced[group]
+        if self._early_stopping is None:
+            return n_raced == plan.races_per_group
+        last = (group, n_raced - 1)
+        self._wins[group] += wins(self._costs[last], self._censored[last])
+        return bool(decided(self._wins[group], n_raced, plan, self._early_stopping))
 
     @property
     def complete(self) -> bool:
-        return self._n_missing == 0
+        return not self._undecided
 
-    def survivors(self, statistic: Statistic) -> npt.NDArray[np.int64]:
-        scores = statistic.scores(self._costs, self._censored)
-        return best_of(self.contest.groups, scores, self.contest.plan.survivors)
+    def verdict(self) -> Verdict:
+        if self.contest.is_playoff:
+            return judge_playoff(self.contest, self._costs)
+        n_raced = np.array(self._n_raced)
+        if self._early_stopping is not None:
+            return judge(self.contest, self._wins, n_raced)
+        return judge(self.contest, self._statistic.scores(self._costs, self._censored), n_raced)

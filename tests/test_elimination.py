@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from acband_configspace import Schedule
 from acband_configspace.acband import acband
-from acband_configspace.elimination import cse
+from acband_configspace.elimination import Verdict, cse
 
 
 def play(contests, decide):
@@ -27,7 +27,8 @@ def play(contests, decide):
 
 
 def highest_number_wins(contest):
-    return np.sort(contest.groups, axis=1)[:, ::-1][:, : contest.plan.survivors]
+    survivors = np.sort(contest.groups, axis=1)[:, ::-1][:, : contest.plan.survivors]
+    return Verdict(survivors, np.full(contest.plan.n_groups, contest.plan.races_per_group))
 
 
 cases = st.tuples(st.integers(1, 60), st.integers(2, 20), st.floats(0, 1), st.integers(0, 9))

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 
 #: command -> the module that implements it; imported only when asked for.
 COMMANDS = {
+    "beyond": "beyond",
     "overhead": "overhead",
+    "race": "race_speed",
     "tables": "tables_speed",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy.typing as npt
 
 from acband_configspace.acband import acband
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.elimination import Contest, best_of
-from acband_configspace.schedule import Schedule
-from acband_configspace.statistics import Flags, Floats, Statistic, get_statistic
+from acband_configspace.elimination import Contest, Contests, Verdict, judge, judge_playoff
+from acband_configspace.schedule import Schedule, Supply
+from acband_configspace.statistics import Flags, Floats, Statistic, get_statistic, wins
+from acband_configspace.stopping import checked_early_stopping, decided
 
 Numbers = npt.NDArray[np.int64]
 
@@ -29,110 +31,176 @@ class SimulationResult:
     n_configs: int
     """New configurations drawn (θ_0 comes on top, as in the paper's counts)."""
     n_instances: int
-    """Instances used, which is the number of races."""
+    """Races run, each on an instance: fewer than planned if groups were decided early."""
+    n_trials: int
+    """Racers started in these races."""
+    n_instances_planned: int
+    """Races that the schedule allowed."""
+    n_trials_planned: int
+    """Racers that the schedule allowed."""
     epoch_winners: tuple[int, ...]
     """The row that won each epoch."""
     configurations: tuple[int, ...] = field(repr=False)
     """The rows drawn, θ_0 first: configuration i of the core is row configurations[i]."""
     instances: tuple[int, ...] = field(repr=False)
-    """The columns drawn: instance i of the core is column instances[i]."""
+    """The columns drawn: instance i of the core is column instances[i], or, when instances are
+    used again, instances[i % len(instances)]."""
 
 
 def simulate(
     table: RuntimeTable,
     *,
     k: int = 2,
-    alpha: float = 0.05,
+    alpha: float | None = 0.05,
     delta: float = 0.05,
     n_candidates: int | None = None,
+    n0: int | None = None,
+    n_epochs: int | None = None,
     budget: int | None = None,
     statistic: str | Statistic = "wins",
     early_stopping: float | None = None,
     playoff: int = 0,
+    spend: str = "nothing",
+    reuse: bool = False,
     seed: int = 0,
 ) -> SimulationResult:
     """Run AC-Band on a table, configurations and instances drawn without replacement.
 
-    ``budget=None`` uses as many races as the table has instances. With the statistic "wins" a
-    race ends for all when the first racer finishes, or at the cutoff; with the others every racer
-    runs to its end, an unsolved instance counts as the cutoff, and all times are paid for.
+    ``alpha=None`` draws as many configurations as leave each group a few races.
+    ``budget=None`` uses as many races as the table has instances; a larger one needs
+    ``reuse=True``, by which groups may share instances, though none sees one twice. With the
+    statistic "wins" a race ends for all when the first racer finishes, or at the cutoff; with the
+    others, and in a playoff, every racer runs to its end, an unsolved instance counts as the
+    cutoff, and all times are paid for.
     """
-    if early_stopping is not None:
-        raise ValueError(f"early_stopping must be None so far but got {early_stopping!r}")
-    if playoff != 0:
-        raise ValueError(f"playoff must be 0 so far but got {playoff!r}")
     budget = table.n_instances if budget is None else budget
-    schedule = Schedule.plan(budget, k=k, alpha=alpha, delta=delta, n_candidates=n_candidates)
-    if schedule.n_races > table.n_instances:
+    judge_by = get_statistic(statistic)
+    level = checked_early_stopping(early_stopping, judge_by)
+    supply = Supply(
+        n_instances=table.n_instances if reuse else None,
+        # α is not quietly changed if it is given: the table must have room for it.
+        n_available=table.n_configs - 1 if alpha is None else None,
+    )
+    schedule = Schedule.plan(
+        budget,
+        k=k,
+        alpha=alpha,
+        delta=delta,
+        n_candidates=n_candidates,
+        n0=n0,
+        n_epochs=n_epochs,
+        supply=supply,
+        playoff=playoff,
+        set_aside=level is None,
+    )
+    _check_size(schedule, table)
+    supply = dataclasses.replace(schedule.supply, n_available=table.n_configs - 1)
+    schedule = dataclasses.replace(schedule, supply=supply)
+    # Streams of their own, so that the groups are the same whatever the size of the table.
+    draw_rows, draw_columns, draw_groups = (np.random.default_rng([seed, i]) for i in range(3))
+    rows = draw_rows.permutation(table.n_configs)
+    n_columns = table.n_instances if reuse else schedule.n_races
+    columns = draw_columns.permutation(table.n_instances)[:n_columns]
+    races = _TableRaces(table, judge_by, level, rows, columns)
+    winner = races.play(acband(schedule, draw_groups, spend=spend))
+    return SimulationResult(
+        incumbent=int(rows[winner]),
+        cpu_time=races.cpu_time,
+        wall_time=races.wall_time,
+        n_configs=races.n_seen - 1,
+        n_instances=races.n_races,
+        n_trials=races.n_trials,
+        n_instances_planned=schedule.n_races,
+        n_trials_planned=schedule.n_trials,
+        epoch_winners=tuple(int(rows[number]) for number in races.epoch_winners),
+        configurations=tuple(rows[: races.n_seen].tolist()),
+        instances=tuple(columns.tolist()),
+    )
+
+
+def _check_size(schedule: Schedule, table: RuntimeTable) -> None:
+    if schedule.n_races > table.n_instances and schedule.supply.n_instances is None:
         raise ValueError(
-            f"budget must be at most the table's {table.n_instances} instances but got {budget}"
+            f"budget must be at most the table's {table.n_instances} instances but got "
+            f"{schedule.budget}; reuse=True uses instances again"
         )
     if schedule.n_configs + 1 > table.n_configs:
         raise ValueError(
             f"the schedule needs {schedule.n_configs + 1} configurations (θ_0 included) but the "
             f"table has {table.n_configs}: raise alpha or delta, or give n_candidates"
         )
-    # Streams of their own, so that the groups are the same whatever the size of the table.
-    draw_rows, draw_columns, draw_groups = (np.random.default_rng([seed, i]) for i in range(3))
-    rows = draw_rows.permutation(table.n_configs)[: schedule.n_configs + 1]
-    columns = draw_columns.permutation(table.n_instances)[: schedule.n_races]
-    races = _TableRaces(table, get_statistic(statistic), rows, columns)
-    winner = races.play(schedule, draw_groups)
-    return SimulationResult(
-        incumbent=int(rows[winner]),
-        cpu_time=races.cpu_time,
-        wall_time=races.wall_time,
-        n_configs=schedule.n_configs,
-        n_instances=schedule.n_races,
-        epoch_winners=tuple(int(rows[number]) for number in races.epoch_winners),
-        configurations=tuple(rows.tolist()),
-        instances=tuple(columns.tolist()),
-    )
 
 
 class _TableRaces:
     """Looks up the rounds of one run and adds up what they cost."""
 
     def __init__(
-        self, table: RuntimeTable, statistic: Statistic, rows: Numbers, columns: Numbers
+        self,
+        table: RuntimeTable,
+        statistic: Statistic,
+        early_stopping: float | None,
+        rows: Numbers,
+        columns: Numbers,
     ) -> None:
         self._table = table
         self._statistic = statistic
+        self._early_stopping = early_stopping
         self._rows = rows
         self._columns = columns
         self.cpu_time = 0.0
         self.wall_time = 0.0
+        self.n_races = 0
+        self.n_trials = 0
+        self.n_seen = 1
         self.epoch_winners: list[int] = []
 
-    def play(self, schedule: Schedule, rng: np.random.Generator) -> int:
-        contests = acband(schedule, rng)
+    def play(self, contests: Contests) -> int:
         try:
             contest = next(contests)
             while True:
-                survivors = self._race(contest)
+                verdict = self._race(contest)
                 if contest.decides_epoch:
-                    self.epoch_winners.append(int(survivors.item()))
-                contest = contests.send(survivors)
+                    self.epoch_winners.append(int(verdict.survivors.item()))
+                contest = contests.send(verdict)
         except StopIteration as finished:
             return int(finished.value)
 
-    def _race(self, contest: Contest) -> Numbers:
+    def _race(self, contest: Contest) -> Verdict:
         rows = self._rows[contest.groups]
-        columns = self._columns[contest.instances()]
+        columns = self._columns[contest.instances() % len(self._columns)]
         # (groups, races, racers), gathered: the table itself is never copied.
         times: Floats = self._table.runtimes[rows[:, None, :], columns[:, :, None]]
         unsolved = times >= self._table.cutoff
         times = np.minimum(times, self._table.cutoff)
-        self._pay(times)
-        censored: Flags = np.zeros_like(unsolved) if self._statistic.needs_all_costs else unsolved
-        scores = self._statistic.scores(times, censored)
-        return best_of(contest.groups, scores, contest.plan.survivors)
+        verdict = self._judge(contest, times, unsolved)
+        self._pay(contest, times, verdict.n_raced)
+        self.n_seen = max(self.n_seen, int(contest.groups.max()) + 1)
+        return verdict
 
-    def _pay(self, times: Floats) -> None:
-        if self._statistic.needs_all_costs:
+    def _judge(self, contest: Contest, times: Floats, unsolved: Flags) -> Verdict:
+        plan = contest.plan
+        if contest.is_playoff:
+            return judge_playoff(contest, times)
+        if self._early_stopping is None:
+            all_known = self._statistic.needs_all_costs
+            censored: Flags = np.zeros_like(unsolved) if all_known else unsolved
+            scores = self._statistic.scores(times, censored)
+            return judge(contest, scores, np.full(plan.n_groups, plan.races_per_group))
+        counts = wins(times, unsolved).cumsum(axis=1, dtype=np.int64)
+        n_raced = np.arange(1, plan.races_per_group + 1)
+        enough = decided(counts, n_raced, plan, self._early_stopping)
+        last = enough.argmax(axis=1)  # the first time; the last race always decides
+        return judge(contest, counts[np.arange(plan.n_groups), last], last + 1)
+
+    def _pay(self, contest: Contest, times: Floats, n_raced: Numbers) -> None:
+        run = np.arange(times.shape[1]) < n_raced[:, None]
+        if contest.is_playoff or self._statistic.needs_all_costs:
             self.cpu_time += float(times.sum(dtype=float))
             self.wall_time += float(times.max(axis=-1).sum(dtype=float))
         else:
-            first = float(times.min(axis=-1).sum(dtype=float))
+            first = float(times.min(axis=-1).sum(dtype=float, where=run))
             self.cpu_time += first * times.shape[-1]
             self.wall_time += first
+        n_races = int(n_raced.sum())
+        self.n_races += n_races
+        self.n_trials += n_races * contest.plan.group_size

@@ -1,1 +1,54 @@
-"""Runs one race for real: starts, limits, times, stops and accounts for its processes."""
+"""Runs races for real: starts, limits, times, stops and accounts for their processes.
+
+Four kinds of processes, each started by the one before::
+
+    the user's process   RaceTrack: queues races, receives their reports
+    starter              loads the target once, decides the races
+    keepers, one a slot  limit, stop and account for one racer's process tree at a time
+    racers               run the target
+
+The public names are loaded on first use: racers inherit the memory of the starter, and the less
+there is of it, the sooner they start and end.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from acband_configspace.running.race import Clock as Clock
+    from acband_configspace.running.race import RaceReport as RaceReport
+    from acband_configspace.running.race import RacerReport as RacerReport
+    from acband_configspace.running.race import RacerStatus as RacerStatus
+    from acband_configspace.running.race import RaceSpec as RaceSpec
+    from acband_configspace.running.race import ScriptReport as ScriptReport
+    from acband_configspace.running.racetrack import RaceTrack as RaceTrack
+    from acband_configspace.running.racetrack import StarterDiedError as StarterDiedError
+    from acband_configspace.running.racetrack import TargetLoadError as TargetLoadError
+    from acband_configspace.running.targets import CommandTarget as CommandTarget
+    from acband_configspace.running.targets import PythonTarget as PythonTarget
+    from acband_configspace.running.targets import Target as Target
+
+_HOMES = {
+    "Clock": "race",
+    "CommandTarget": "targets",
+    "PythonTarget": "targets",
+    "RaceReport": "race",
+    "RaceSpec": "race",
+    "RaceTrack": "racetrack",
+    "RacerReport": "race",
+    "RacerStatus": "race",
+    "ScriptReport": "race",
+    "StarterDiedError": "racetrack",
+    "Target": "targets",
+    "TargetLoadError": "racetrack",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

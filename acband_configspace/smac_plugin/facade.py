@@ -19,12 +19,16 @@ from smac.runhistory.encoder.encoder import RunHistoryEncoder
 from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 
+from acband_configspace.running import Clock
 from acband_configspace.schedule import Schedule
+from acband_configspace.smac_plugin.check import rehearse
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
+from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
+from acband_configspace.smac_plugin.signals import exit_on_sigterm
 from acband_configspace.smac_plugin.trials import validation_keys
 from acband_configspace.smac_plugin.validation import Validation, validate
 
@@ -47,6 +51,32 @@ class ACBandFacade(RandomFacade):
     started again. With another setting than before, an error lists what differs; limits may be
     raised.
 
+    Parameters
+    ----------
+    scenario : Scenario
+        ``trial_walltime_limit`` is the cutoff (fractions of a second count), and
+        ``trial_memory_limit`` holds for the whole process tree of a trial.
+    target_function : callable, str, list of str, or runner
+        A function as in SMAC, or a script or binary: its name, or the beginning of its argument
+        list. It is called as in SMAC, ``--instance=… --seed=… --name=value``.
+    racing : bool
+        Minimise the run time: the k racers of a race run at the same time, each in a process of
+        its own, and when the first has finished the others are stopped. What a function returns is
+        not its cost then.
+    clock : "wall" | "cpu"
+        Which run time counts.
+    par : float
+        A racer that meets the cutoff costs ``par`` times the cutoff.
+    grace : float
+        Seconds between asking a loser to end (SIGTERM) and ending it (SIGKILL).
+    to_arguments : callable | None
+        For a binary with a command line of its own: from (config, instance, seed, cutoff) to the
+        list of arguments.
+    test_instances : list of str | None
+        The incumbent and the default are validated on them at the end: see ``test_results``.
+    **options
+        Those of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
+
     Limits: see :class:`ACBandIntensifier`. Models, acquisition functions and config selectors have
     no place here: no surrogate is built.
     """
@@ -54,8 +84,13 @@ class ACBandFacade(RandomFacade):
     def __init__(
         self,
         scenario: Scenario,
-        target_function: Callable[..., Any] | str | AbstractRunner | None = None,
+        target_function: Callable[..., Any] | str | Sequence[str] | AbstractRunner | None = None,
         *,
+        racing: bool = False,
+        clock: Clock = "wall",
+        par: float = 10.0,
+        grace: float = 0.05,
+        to_arguments: Callable[..., Sequence[object]] | None = None,
         intensifier: ACBandIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
@@ -73,6 +108,7 @@ class ACBandFacade(RandomFacade):
             raise TypeError(f"{given} must be given to the intensifier, since one was passed")
         elif not isinstance(intensifier, ACBandIntensifier):
             raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
+        intensifier.racing = racing
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
         intensifier.additional_configs = initial_design._additional_configs
@@ -80,6 +116,8 @@ class ACBandFacade(RandomFacade):
             scenario,
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
             given=[dict(c) for c in initial_design._additional_configs],
+            clock=clock,
+            par=par,
         )
         if scenario.name is None:
             # SMAC's own name depends on the limits, and on memory addresses.
@@ -90,9 +128,20 @@ class ACBandFacade(RandomFacade):
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self.test_results: dict[str, Validation] = {}
         """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
+        runner = target_function
+        if not isinstance(runner, AbstractRunner) and runner is not None:
+            limits = {"clock": clock, "par": par, "grace": grace, "to_arguments": to_arguments}
+            parallel = scenario.n_workers > 1 and dask_client is None
+            runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
+        if racing and dask_client is not None:
+            raise ValueError(
+                "dask_client must be None with racing=True: racers run on this machine"
+            )
+        self._own_runner = runner
         super().__init__(
             scenario,
-            target_function,
+            # SMAC would wrap a runner of ours in Dask to have several workers.
+            None if dask_client is None else runner,
             intensifier=intensifier,
             initial_design=initial_design,
             logging_level=False,
@@ -135,7 +184,11 @@ class ACBandFacade(RandomFacade):
 
         Interrupted, it leaves a run that goes on when it is started again.
         """
-        incumbent = super().optimize(data_to_scatter=data_to_scatter)
+        try:
+            with exit_on_sigterm():
+                incumbent = super().optimize(data_to_scatter=data_to_scatter)
+        finally:
+            self._close_runner()
         assert not isinstance(incumbent, list)  # one objective, one incumbent
         if self._test_instances is not None and incumbent is not None:
             default = self._scenario.configspace.get_default_configuration()
@@ -165,7 +218,36 @@ class ACBandFacade(RandomFacade):
         if self._runner is None:
             raise ValueError("target_function must be given to validate but is None")
         names = self._scenario.instances if instances is None else [str(i) for i in instances]
-        return validate(self._runner, config, validation_keys(self._scenario, names, seed))
+        try:
+            return validate(self._runner, config, validation_keys(self._scenario, names, seed))
+        finally:
+            self._close_runner()
+
+    def check(self) -> bool:
+        """Race the default configuration against a random one on one instance, and say how it went.
+
+        Prints the command, the times, who was stopped and what is wrong; nothing is recorded.
+        Returns whether all is in order.
+        """
+        if self._runner is None:
+            raise ValueError("target_function must be given to check but is None")
+        racers = {"default": self._scenario.configspace.get_default_configuration()}
+        n_given = self._acband.schedule.supply.n_given
+        if self._acband.configurations.draw(n_given + 1) > n_given:
+            racers["random"] = self._acband.configurations[n_given]
+        key = validation_keys(self._scenario, self._scenario.instances, None)[0]
+        try:
+            report, in_order = rehearse(
+                self._scenario, self._runner, racers, key, racing=self._acband.racing
+            )
+        finally:
+            self._close_runner()
+        print(report)
+        return in_order
+
+    def _close_runner(self) -> None:
+        if isinstance(self._runner, RaceRunner):
+            self._runner.close()
 
     def _get_optimizer(self) -> ACBandOptimizer:
         return ACBandOptimizer(
@@ -179,6 +261,8 @@ class ACBandFacade(RandomFacade):
 
     def _update_dependencies(self) -> None:
         self._runhistory = LinearRunHistory()
+        if self._runner is None:
+            self._runner = self._own_runner
         super()._update_dependencies()
 
     @property

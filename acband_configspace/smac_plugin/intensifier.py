@@ -26,6 +26,7 @@ from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner
 from acband_configspace.smac_plugin.trials import (
     RaceRecord,
+    is_cancelled,
     is_censored,
     outcome_of,
     refuse_crashed,
@@ -35,17 +36,23 @@ from acband_configspace.smac_plugin.trials import (
 )
 from acband_configspace.smac_plugin.waiting import RaceCallback
 from acband_configspace.statistics import Statistic, get_statistic
+from acband_configspace.stopping import checked_early_stopping
 from acband_configspace.streaming import RaceStream
 
 logger = logging.getLogger(__name__)
+
+
+RaceListener = Callable[[str, Race, InstanceKey, Sequence[TrialValue]], None]
 
 
 @dataclass
 class _OpenRace:
     """A race that was handed out; a value is None until it is known."""
 
+    name: str
     race: Race
     key: InstanceKey
+    stream: RaceStream
     values: list[TrialValue | None]
 
 
@@ -53,11 +60,13 @@ class _OpenRace:
 class _Pass:
     """One run through a schedule."""
 
+    number: int
     plan: PassPlan
     stream: RaceStream
     n_known: int
-    """Configurations known once all of this pass are drawn: the next pass counts on from here."""
+    """Configurations that have raced by the end of this round: the next pass counts on here."""
     next_instance: int
+    """The first instance that no round so far was given."""
     contest: Contest | None = None
     keys: list[list[InstanceKey]] = field(default_factory=list)
     """What the groups of the contest race on."""
@@ -82,14 +91,24 @@ class ACBandIntensifier(AbstractIntensifier):
         ``alpha=None`` it is as small as ``n_trials`` allows.
     n_candidates : int | None
         How many configurations to draw, instead of what α and δ ask for.
+    n_epochs : int | None
+        At most so many epochs; fewer mean more races for each. The paper's number by default.
     budget : int | None
         The number of races, instead of the most that fit into ``n_trials``.
     statistic : str | Statistic
         What ranks a group: "wins" (the paper's), "mean", "quantile", or an object of one's own.
+    early_stopping : float | None
+        When a group is decided. 0: once its remaining races cannot change who survives, which
+        saves trials and changes nothing else. A level above 0: also once a test at that level
+        tells its survivors from the rest. None: after all its races, as in the paper.
+    playoff : int
+        On how many fresh instances, at most, the winners of the epochs and θ_0 meet in the end,
+        judged by their mean cost; at most a quarter of the budget is set aside for it, and with a
+        budget too small for 25 it does not take place. 0, the paper: the last epoch's winner it is.
+    spend : "nothing" | "configurations"
+        What becomes of trials that early stopping saved: they remain, or buy further epochs.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
-    racing : bool
-        Whether the runner stops losers, so that their results cannot be used again.
     seed : int | None
         The scenario's by default.
 
@@ -104,10 +123,13 @@ class ACBandIntensifier(AbstractIntensifier):
         alpha: float | None = None,
         delta: float = 0.05,
         n_candidates: int | None = None,
+        n_epochs: int | None = None,
         budget: int | None = None,
         statistic: str | Statistic = "wins",
+        early_stopping: float | None = 0.0,
+        playoff: int = 100,
+        spend: Literal["nothing", "configurations"] = "nothing",
         first: Literal["default", "random"] = "default",
-        racing: bool = False,
         seed: int | None = None,
     ) -> None:
         refuse_unsupported(scenario)
@@ -115,13 +137,23 @@ class ACBandIntensifier(AbstractIntensifier):
             raise ValueError(f"first must be 'default' or 'random' but got {first!r}")
         self._first = first
         self._statistic = get_statistic(statistic)
-        self._racing = racing
+        self._early_stopping = checked_early_stopping(early_stopping, self._statistic)
+        self._spend = spend
+        self.racing = False
+        """Whether the runner stops losers, so that their results cannot be used again."""
         self._planner = PassPlanner(
-            scenario, k=k, alpha=alpha, delta=delta, n_candidates=n_candidates, budget=budget
+            scenario,
+            k=k,
+            alpha=alpha,
+            delta=delta,
+            n_candidates=n_candidates,
+            n_epochs=n_epochs,
+            budget=budget,
+            playoff=playoff,
         )
         self.additional_configs: Sequence[Configuration] | None = None
         """What races from the start besides θ_0; None: what a user added to the initial design."""
-        self.race_listener: Callable[[Race, InstanceKey, Sequence[TrialValue]], None] | None = None
+        self.race_listener: RaceListener | None = None
         """Called with each race that is over, before anything is decided on it."""
         self.plan_listener: Callable[[PassPlan], None] | None = None
         """Called with the plan of each pass before it starts."""
@@ -142,7 +174,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._awaited: dict[tuple[int, InstanceKey], list[tuple[_OpenRace, int]]] = {}
         self._results: dict[tuple[int, InstanceKey], TrialValue] = {}
         self._inherited: set[tuple[int, InstanceKey]] = set()
-        self._recorded_races: dict[int, RaceRecord] = {}
+        self._recorded_races: dict[str, RaceRecord] = {}
         self._recorded_plans: list[PassPlan] = []
         self._n_started = 0
         self._n_races = 0
@@ -158,8 +190,10 @@ class ACBandIntensifier(AbstractIntensifier):
             **super().meta,
             **self._planner.meta,
             "statistic": repr(self._statistic),
+            "early_stopping": self._early_stopping,
+            "spend": self._spend,
             "first": self._first,
-            "racing": self._racing,
+            "racing": self.racing,
         }
 
     @property
@@ -243,7 +277,7 @@ class ACBandIntensifier(AbstractIntensifier):
     ) -> None:
         """Be ready to continue a recorded run: ``fill`` will take its races as they are."""
         self._recorded_plans = list(plans)
-        self._recorded_races = {race.number: race for race in races}
+        self._recorded_races = {race.name: race for race in races}
         self._n_started = n_started
 
     def __iter__(self) -> Iterator[TrialInfo]:
@@ -331,15 +365,12 @@ class ACBandIntensifier(AbstractIntensifier):
             given=given,
             first_new=n_known,
             first_instance=next_instance,
+            spend=self._spend,
         )
-        self._passes.append(
-            _Pass(
-                plan=plan,
-                stream=RaceStream(contests, statistic=self._statistic),
-                n_known=n_known + plan.schedule.n_configs,
-                next_instance=next_instance + plan.schedule.n_races,
-            )
+        stream = RaceStream(
+            contests, statistic=self._statistic, early_stopping=self._early_stopping
         )
+        self._passes.append(_Pass(number + 1, plan, stream, n_known, next_instance))
 
     def _plan(self, n_given: int, n_known: int) -> PassPlan | str:
         number = len(self._passes)
@@ -349,7 +380,7 @@ class ACBandIntensifier(AbstractIntensifier):
         plan = self._planner.plan(
             [done.plan for done in self._passes],
             self.configurations,
-            supply=Supply(n_given=n_given, n_instances=n_instances, results_kept=not self._racing),
+            supply=Supply(n_given=n_given, n_instances=n_instances, results_kept=not self.racing),
             n_known=n_known,
             n_started=self._n_started,
         )
@@ -375,17 +406,17 @@ class ACBandIntensifier(AbstractIntensifier):
     def _open(self, race: Race, current: _Pass) -> None:
         """Queue the trials of a race, but for those whose results are known."""
         if current.contest is not current.stream.contest:
-            current.contest = current.stream.contest
-            assert current.contest is not None
-            current.keys = self._instances.of_contest(current.contest)
+            self._enter_round(current)
         key = current.keys[race.group][race.index]
-        if (record := self._recorded_races.pop(race.instance, None)) is not None:
-            self._repeat(race, record)
+        name = f"{current.number}.{race.epoch}.{race.round}.{race.group}.{race.index}"
+        if (record := self._recorded_races.pop(name, None)) is not None:
+            self._repeat(race, record, current.stream)
             return
         trials = [(number, key) for number in race.racers]
-        open_race = _OpenRace(race, key, [self._results.get(trial) for trial in trials])
+        values = [self._results.get(trial) for trial in trials]
+        open_race = _OpenRace(name, race, key, current.stream, values)
         inherited = self._inherited.intersection(trials)
-        missing = {t for t, value in zip(trials, open_race.values, strict=True) if value is None}
+        missing = {t for t, value in zip(trials, values, strict=True) if value is None}
         # What was inherited counts when it is first used: so the count is the one it was before
         # the interruption, and further passes are planned alike. SMAC counts also what it was
         # told without having asked, and not again what it had asked for before.
@@ -412,21 +443,32 @@ class ACBandIntensifier(AbstractIntensifier):
                     config=self.configurations[number],
                     instance=key.instance,
                     seed=key.seed,
-                    additional_info={"race": race.instance, "n_racers": len(missing)},
+                    additional_info={
+                        "race": open_race.name,
+                        "n_racers": len(missing),
+                        "to_the_end": race.to_the_end,
+                    },
                 )
             )
 
-    def _repeat(self, race: Race, record: RaceRecord) -> None:
+    def _enter_round(self, current: _Pass) -> None:
+        contest = current.contest = current.stream.contest
+        assert contest is not None
+        current.keys = self._instances.of_contest(contest)
+        current.n_known = max(current.n_known, int(contest.groups.max()) + 1)
+        current.next_instance = max(current.next_instance, int(contest.instances().max()) + 1)
+
+    def _repeat(self, race: Race, record: RaceRecord, stream: RaceStream) -> None:
         """Take in a race of an earlier process."""
         if race.racers != record.racers:
             raise RunDiffersError(
                 str(self._scenario.output_directory),
-                [f"racers of race {race.instance}: {record.racers} before, {race.racers} now"],
+                [f"racers of race {record.name}: {record.racers} before, {race.racers} now"],
             )
         for number, value in zip(race.racers, record.values, strict=True):
             self._keep(number, record.key, value)
         n_incumbents = len(self._trajectory)
-        self._close(race, record.values)
+        self._close(race, record.values, stream)
         for item in self._trajectory[n_incumbents:]:
             item.walltime, item.trial = record.walltime, record.n_trials
 
@@ -436,12 +478,26 @@ class ACBandIntensifier(AbstractIntensifier):
         if number is None or info.seed is None:
             return  # told without being asked: SMAC keeps it, AC-Band has no use for it
         key = InstanceKey(info.instance, info.seed)
+        if is_cancelled(value):  # nothing is known of it, and nobody needs to know
+            return
         if self._instances.n_distinct is not None:
             self._keep(number, key, value)
         for open_race, position in self._awaited.pop((number, key), ()):
             open_race.values[position] = value
             if None not in open_race.values:
                 self._complete(open_race)
+
+    def pop_needless(self) -> list[str]:
+        """Return the races that are running but whose groups have been decided without them."""
+        running = {r.name: r for entries in self._awaited.values() for r, _ in entries}
+        needless = [n for n, r in running.items() if not r.stream.is_open(r.race)]
+        for key, entries in list(self._awaited.items()):
+            kept = [(race, position) for race, position in entries if race.name not in needless]
+            if kept:
+                self._awaited[key] = kept
+            else:
+                del self._awaited[key]
+        return needless
 
     def _keep(self, number: int, key: InstanceKey, value: TrialValue) -> None:
         """Remember a result, in case the configuration meets the instance again."""
@@ -450,29 +506,33 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _complete(self, open_race: _OpenRace) -> None:
         values = [value for value in open_race.values if value is not None]
-        if open_race.race.instance == 0:
+        if open_race.name == "1.1.1.0.0":
             refuse_crashed(values, self._scenario)
         if self.race_listener is not None:
-            self.race_listener(open_race.race, open_race.key, values)
-        self._close(open_race.race, values)
+            self.race_listener(open_race.name, open_race.race, open_race.key, values)
+        self._close(open_race.race, values, open_race.stream)
 
-    def _close(self, race: Race, values: Sequence[TrialValue]) -> None:
+    def _close(self, race: Race, values: Sequence[TrialValue], stream: RaceStream) -> None:
         """Tell the core what a race brought."""
         self._n_races += 1
         for number, value in zip(race.racers, values, strict=True):
             self._n_successes[number] += succeeded(value)
-        outcome = outcome_of(values, needs_all_costs=self._statistic.needs_all_costs)
-        stream = self._passes[-1].stream
-        stream.tell(race, outcome)
+        needs_all_costs = race.to_the_end or self._statistic.needs_all_costs
+        stream.tell(race, outcome_of(values, needs_all_costs=needs_all_costs))
         self._refresh_incumbent()
-        if stream.winner is not None:
+        over = stream.winner is not None and stream is self._passes[-1].stream
+        if over and self._finished is None:
             self._start_pass()
 
     def _refresh_incumbent(self) -> None:
-        """Make the newest epoch winner the incumbent, θ_0 before; never one that only failed."""
-        winners = [number for done in self._passes for number in done.stream.epoch_winners]
-        proven = (number for number in [*reversed(winners), 0] if self._n_successes[number])
-        if (number := next(proven, None)) is None:
+        """Make the newest winner the incumbent, θ_0 before; never one that only failed."""
+        winners = [0]
+        for done in self._passes:
+            winners += done.stream.epoch_winners
+            if done.stream.winner is not None:  # a playoff may have preferred an earlier one
+                winners.append(done.stream.winner)
+        number = next((n for n in reversed(winners) if self._n_successes[n]), None)
+        if number is None:
             number, n_successes = self._n_successes.most_common(1)[0]
             if not n_successes:
                 return

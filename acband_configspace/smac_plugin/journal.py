@@ -59,10 +59,11 @@ class Journal:
     def add_plan(self, plan: PassPlan) -> None:
         """Record the plan of a pass."""
         schedule = plan.schedule
-        inputs = ("budget", "k", "delta", "n_candidates", "n0")
+        inputs = ("budget", "k", "delta", "n_candidates", "n0", "playoff")
+        plan_inputs = {name: getattr(schedule, name) for name in inputs}
         self._write(
             {
-                "plan": {name: getattr(schedule, name) for name in inputs},
+                "plan": {**plan_inputs, "set_aside": schedule.set_aside > 0},
                 "supply": asdict(schedule.supply),
                 "n_trials": plan.n_trials,
             }
@@ -74,7 +75,7 @@ class Journal:
         new = {number: dict(racer) for number, racer in named if number not in self._known}
         self._known.update(new)
         line: dict[str, Any] = {
-            "race": record.number,
+            "race": record.name,
             "on": record.key,
             "racers": record.racers,
             "trials": [
@@ -158,7 +159,7 @@ def _parse(path: Path, lines: Iterable[Mapping[str, Any]]) -> Recorded:
 
 def _parse_race(line: Mapping[str, Any]) -> RaceRecord:
     return RaceRecord(
-        number=line["race"],
+        name=line["race"],
         key=InstanceKey(*line["on"]),
         racers=tuple(line["racers"]),
         values=tuple(

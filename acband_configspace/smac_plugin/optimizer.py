@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from acband_configspace.race import Race
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.journal import Journal, Recorded
+from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trials import RaceRecord
 
 logger = logging.getLogger(__name__)
@@ -59,6 +61,8 @@ class ACBandOptimizer(SMBO):
         self._save_seconds = 0.0
         self._acband = intensifier
         super().__init__(scenario, runner, runhistory, intensifier, overwrite)
+        if isinstance(runner, RaceRunner):
+            runner.seconds_left = lambda: self.remaining_walltime if self._start_time else math.inf
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
@@ -149,9 +153,11 @@ class ACBandOptimizer(SMBO):
             self._used_target_function_cputime, saved.get("used_target_function_cputime", 0.0)
         )
 
-    def _record(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+    def _record(
+        self, name: str, race: Race, key: InstanceKey, values: Sequence[TrialValue]
+    ) -> None:
         record = RaceRecord(
-            number=race.instance,
+            name=name,
             key=key,
             racers=race.racers,
             values=tuple(values),

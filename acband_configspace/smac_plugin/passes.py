@@ -43,7 +43,9 @@ class PassPlanner:
         alpha: float | None,
         delta: float,
         n_candidates: int | None,
+        n_epochs: int | None,
         budget: int | None,
+        playoff: int,
     ) -> None:
         self._scenario = scenario
         self._timed = math.isfinite(min(scenario.walltime_limit, scenario.cputime_limit))
@@ -54,15 +56,22 @@ class PassPlanner:
             None if n_candidates is None else whole_number("n_candidates", n_candidates, at_least=1)
         )
         self._budget = None if budget is None else whole_number("budget", budget, at_least=1)
+        self._fixed: dict[str, Any] = {
+            "k": self._k,
+            "delta": self._delta,
+            "n_epochs": n_epochs,
+            "playoff": whole_number("playoff", playoff, at_least=0),
+            # Not from what early stopping saves: with several workers some of it is spent.
+            "set_aside": True,
+        }
         whole_number("n_trials", scenario.n_trials, at_least=2)
 
     @property
     def meta(self) -> dict[str, Any]:
         """The arguments, as SMAC's meta data has them."""
         return {
-            "k": self._k,
+            **self._fixed,
             "alpha": self._alpha,
-            "delta": self._delta,
             "n_candidates": self._n_candidates,
             "budget": self._budget,
         }
@@ -107,11 +116,10 @@ class PassPlanner:
         if self._budget is not None:
             schedule = Schedule.plan(
                 self._budget * 2**number if self._timed else self._budget,
-                k=self._k,
-                alpha=0.05 if self._alpha is None else self._alpha,
-                delta=self._delta,
+                alpha=self._alpha,
                 n_candidates=self._n_candidates,
                 supply=supply,
+                **self._fixed,
             )
             if schedule.n_trials <= left:
                 return schedule
@@ -135,9 +143,8 @@ class PassPlanner:
     def _for_trials(self, n_trials: int, supply: Supply, *, fixed: bool) -> Schedule:
         return Schedule.for_trials(
             n_trials,
-            k=self._k,
             alpha=self._alpha if fixed else None,
-            delta=self._delta,
             n_candidates=self._n_candidates if fixed else None,
             supply=supply,
+            **self._fixed,
         )

@@ -6,7 +6,6 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
 from ConfigSpace import Configuration
 from smac.runhistory.dataclasses import (
     InstanceSeedBudgetKey,
@@ -19,19 +18,23 @@ from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 from smac.utils.numpyencoder import NumpyEncoder
 
+from acband_configspace.smac_plugin.trials import is_cancelled, is_censored
+
 
 class LinearRunHistory(RunHistory):
     """A run history for one objective and no fidelities that stays fast however long it gets.
 
     SMAC's own looks at all trials, and at all trials of the configuration, each time one is added;
-    this one keeps sums instead. What it answers and what it saves is the same.
+    this one keeps sums instead. What it answers and what it saves is the same, but for racers
+    that lost: what they cost is not known, so they do not count in the mean of a configuration
+    that has other results.
     """
 
     def reset(self) -> None:
         """Forget all trials."""
         super().reset()
         self._running_by_key: dict[TrialKey, TrialInfo] = {}
-        self._cost_sums: dict[int, float] = {}
+        self._known_costs: dict[int, tuple[float, int]] = {}
         self._lowest, self._highest = math.inf, -math.inf
 
     def average_cost(
@@ -42,10 +45,7 @@ class LinearRunHistory(RunHistory):
     ) -> float | list[float]:
         """Return the mean cost of a configuration, over all its trials if no keys are given."""
         if instance_seed_budget_keys is None:
-            id_ = self._config_ids.get(config, -1)
-            if id_ not in self._cost_sums:
-                return math.nan
-            return self._cost_sums[id_] / len(self._config_id_to_isk_to_budget[id_])
+            return self._cost_per_config.get(self._config_ids.get(config, -1), math.nan)
         return super().average_cost(config, instance_seed_budget_keys, normalize)
 
     def _add(self, k: TrialKey, v: TrialValue, status: StatusType) -> None:
@@ -56,35 +56,40 @@ class LinearRunHistory(RunHistory):
             self._running_by_key[k] = info
         else:
             self._running_by_key.pop(k, None)
+            trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
+            trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
+            self._num_trials_per_config[k.config_id] = len(trials)
             if previous is None or previous.status == StatusType.RUNNING:
-                self._register(k, v)
+                self._register(k.config_id, v)
             else:
                 self._register_all_again(k.config_id)
         self._running_trials = list(self._running_by_key.values())
 
-    def _register(self, k: TrialKey, v: TrialValue) -> None:
+    def _register(self, config_id: int, v: TrialValue) -> None:
+        """Add a trial to the sums."""
         assert isinstance(v.cost, float)
-        trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
-        trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
-        total = self._cost_sums.get(k.config_id, 0.0) + v.cost
-        self._cost_sums[k.config_id] = total
-        self._num_trials_per_config[k.config_id] = len(trials)
-        self._cost_per_config[k.config_id] = total / len(trials)
-        lowest = self._min_cost_per_config.get(k.config_id, math.inf)
+        total, n_known = self._known_costs.get(config_id, (0.0, 0))
+        if _is_known(v):
+            total, n_known = total + v.cost, n_known + 1
+        self._known_costs[config_id] = total, n_known
+        self._cost_per_config[config_id] = total / n_known if n_known else v.cost
+        lowest = self._min_cost_per_config.get(config_id, math.inf)
         assert isinstance(lowest, float)
-        self._min_cost_per_config[k.config_id] = min(lowest, v.cost)
+        self._min_cost_per_config[config_id] = min(lowest, v.cost)
         if v.status == StatusType.SUCCESS:
             self._lowest, self._highest = min(self._lowest, v.cost), max(self._highest, v.cost)
         self._objective_bounds = [(self._lowest, self._highest)]
 
     def _register_all_again(self, config_id: int) -> None:
         """Do what takes a look at all trials: one was replaced, and sums do not forget."""
-        config = self._ids_config[config_id]
-        costs = self._cost(config)
-        self._cost_sums[config_id] = float(np.sum(costs))
-        self.update_cost(config)
+        self._known_costs.pop(config_id, None)
+        self._min_cost_per_config.pop(config_id, None)
         self._update_objective_bounds()
         ((self._lowest, self._highest),) = self._objective_bounds
+        for isk, (budget,) in self._config_id_to_isk_to_budget[config_id].items():
+            self._register(
+                config_id, self._data[TrialKey(config_id, isk.instance, isk.seed, budget)]
+            )
 
     def save(self, filename: str | Path = "runhistory.json") -> None:
         """Save in SMAC's format; without its indentation, which takes most of the time."""
@@ -112,3 +117,8 @@ class LinearRunHistory(RunHistory):
             "config_origins": {id_: config.origin for id_, config in self._ids_config.items()},
         }
         Path(filename).write_text(json.dumps(content, cls=NumpyEncoder), encoding="utf-8")
+
+
+def _is_known(value: TrialValue) -> bool:
+    running = value.status == StatusType.RUNNING
+    return not running and not is_censored(value) and not is_cancelled(value)

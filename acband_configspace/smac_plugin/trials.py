@@ -22,8 +22,8 @@ VALIDATION_SEEDS = 30
 class RaceRecord:
     """A finished race, with all that is needed to take it in again."""
 
-    number: int
-    """The race's number: that of its instance in the core."""
+    name: str
+    """The pass, epoch, round, group and index of the race."""
     key: InstanceKey
     racers: tuple[int, ...]
     values: tuple[TrialValue, ...]
@@ -39,8 +39,16 @@ def succeeded(value: TrialValue) -> bool:
 
 
 def is_censored(value: TrialValue) -> bool:
-    """Return whether a racer was stopped because another one had won."""
-    return bool(value.additional_info.get("censored"))
+    """Return whether a racer was stopped because another one had won.
+
+    A racer that met the cutoff is done: it would meet it again.
+    """
+    return value.additional_info.get("why") == "lost"
+
+
+def is_cancelled(value: TrialValue) -> bool:
+    """Return whether a racer was stopped with its whole race."""
+    return value.additional_info.get("why") == "cancelled"
 
 
 def outcome_of(values: Sequence[TrialValue], *, needs_all_costs: bool) -> Outcome:

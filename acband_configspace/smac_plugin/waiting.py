@@ -10,6 +10,7 @@ from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
+from acband_configspace.smac_plugin.runners import RaceRunner
 
 
 class RaceSource(Protocol):
@@ -27,6 +28,9 @@ class RaceSource(Protocol):
 
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial."""
+
+    def pop_needless(self) -> list[str]:
+        """Return races that are running though their outcome does not matter any more."""
 
     def get_incumbent(self) -> Configuration | None:
         """Return the incumbent."""
@@ -74,6 +78,16 @@ class RaceCallback(Callback):
                 f"{intensifier.get_incumbent()}"
             )
 
+    def on_iteration_end(self, smbo: SMBO) -> None:
+        """Stop what runs when a time limit is met, or a callback or cost threshold ends the run."""
+        time_is_up = smbo.remaining_walltime <= 0 or smbo.remaining_cputime <= 0
+        called_off = smbo._stop and self._intensifier.finished is None
+        if (time_is_up or called_off) and isinstance(smbo._runner, RaceRunner):
+            smbo._runner.stop()
+
     def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
-        """Pass a result on."""
+        """Pass a result on, and stop the races that it makes needless."""
         self._intensifier.record(info, value)
+        if isinstance(smbo._runner, RaceRunner):
+            for race in self._intensifier.pop_needless():
+                smbo._runner.cancel(race)

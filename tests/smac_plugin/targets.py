@@ -91,8 +91,7 @@ Signature = list[tuple[int, str | None, int, tuple[int, ...], list[Any]]]
 def without_times(races: list[RaceRecord]) -> Signature:
     """Return what does not depend on clocks: which races there were, and their costs."""
     return sorted(
-        (race.number, *race.key, race.racers, [value.cost for value in race.values])
-        for race in races
+        (race.name, *race.key, race.racers, [value.cost for value in race.values]) for race in races
     )
 
 

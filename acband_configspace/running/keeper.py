@@ -1,0 +1,164 @@
+"""The keeper's process: runs one racer at a time and answers for its whole process tree.
+
+A keeper adopts every orphan below it, so whatever a racer starts, in whatever process group or
+session, stays below its keeper until it is reaped. It sleeps until something happens: a child
+ends, output or a message arrives, or a limit may have been reached.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import time
+
+from acband_configspace.running import process_tree
+from acband_configspace.running.channel import Channel
+from acband_configspace.running.messages import (
+    Finished,
+    Limits,
+    LowerLimit,
+    RunRacer,
+    StopRacer,
+)
+from acband_configspace.running.race import RacerReport, RacerStatus
+from acband_configspace.running.racer import LoadedTarget
+from acband_configspace.running.racer_run import RacerRun
+
+#: Seconds between two rounds of SIGKILL, for trees that still fork while they are killed.
+KILL_INTERVAL = 0.01
+#: Seconds that a racer's process group has to end before anything outside it is searched for.
+TERM_HEAD_START = 0.002
+
+
+class Keeper:
+    """Runs the racers its starter asks for, one after the other."""
+
+    def __init__(self, channel: Channel, target: LoadedTarget, limits: Limits) -> None:
+        self._channel = channel
+        self._target = target
+        self._limits = limits
+        self._starter_is_gone = False
+        process_tree.adopt_orphans()
+        self._wakeup, self._wakeup_sender = socket.socketpair()
+        for end in (self._wakeup, self._wakeup_sender):
+            end.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(self._wakeup_sender.fileno(), warn_on_full_buffer=False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._channel, selectors.EVENT_READ)
+        self._selector.register(self._wakeup, selectors.EVENT_READ)
+        self._child_selector = selectors.PollSelector()
+        self._child_selector.register(self._wakeup, selectors.EVENT_READ)
+
+    def serve(self) -> None:
+        """Run racers until the starter closes the channel or ends."""
+        while not self._starter_is_gone:
+            self._selector.select()
+            self._clear_wakeup()
+            for message in self._messages():
+                if isinstance(message, RunRacer):  # others came too late for the last racer
+                    self._channel.send(self._run(message))
+
+    def _run(self, order: RunRacer) -> RacerReport:
+        """See one racer through, until nothing of it is alive."""
+        run = RacerRun(order, self._limits, self._target, private=self._private())
+        for pipe in run.streams.open_pipes:
+            self._selector.register(pipe, selectors.EVENT_READ)
+        while not run.is_over:
+            self._await_event(run)
+        report = run.report()
+        if report.status is RacerStatus.FINISHED and self._limits.clock == "wall":
+            # The losers are stopped now; this racer's own leftovers may take the grace.
+            self._channel.send(Finished(report.time))
+        self._stop_tree(run)
+        for pipe in list(run.streams.open_pipes):
+            self._close_pipe(run, pipe)
+        return run.final(report)
+
+    def _await_event(self, run: RacerRun) -> None:
+        """Wait until something happens and take note of it.
+
+        An end is noted before any limit is looked at: who has finished has not lost.
+        """
+        ready = self._selector.select(run.patience())
+        self._clear_wakeup()
+        ended, _ = process_tree.reap()
+        run.exit_status = ended.get(run.racer.pid)
+        run.ended = time.monotonic()
+        for key, _ in ready:
+            if key.fd in run.streams.open_pipes and run.streams.read(key.fd) == 0:
+                self._close_pipe(run, key.fd)
+        for message in self._messages():
+            if isinstance(message, LowerLimit):
+                run.lower_limit(message.best)
+            elif isinstance(message, StopRacer):
+                run.stopped = RacerStatus.CANCELLED
+        if self._starter_is_gone:
+            run.stopped = RacerStatus.CANCELLED
+        if not run.is_over:
+            run.stopped = run.broken_limit()
+
+    def _stop_tree(self, run: RacerRun) -> None:
+        """TERM, a short grace, KILL, reap: returns when nothing is left below this process."""
+        grace_ends = time.monotonic() + self._limits.grace
+        # Where orphans are not adopted they are lost from sight, so look before there are any.
+        known = [] if process_tree.ADOPTS_ORPHANS else process_tree.descendants(os.getpid())
+        self._terminate_tree(run)
+        while not self._await_end_of_all(until=grace_ends):
+            everything = process_tree.descendants(os.getpid())
+            process_tree.send_signal(everything, signal.SIGKILL)
+            grace_ends = time.monotonic() + KILL_INTERVAL
+        if not process_tree.ADOPTS_ORPHANS:
+            process_tree.signal_group(run.racer.pid, signal.SIGKILL)
+            process_tree.send_signal(known, signal.SIGKILL)
+
+    def _terminate_tree(self, run: RacerRun) -> None:
+        """Send SIGTERM to every process once.
+
+        First to the racer's process group: that is one call, mostly reaches all of them, and
+        spares the search for the others, which takes longer than ending.
+        """
+        told_group = None
+        if run.exit_status is None:
+            told_group = run.racer.pid
+            process_tree.signal_group(told_group, signal.SIGTERM)
+            self._await_end_of_all(until=time.monotonic() + TERM_HEAD_START)
+        if process_tree.reap()[1]:
+            left = process_tree.descendants(os.getpid())
+            others = [pid for pid in left if process_tree.group_of(pid) != told_group]
+            process_tree.send_signal(others, signal.SIGTERM)
+
+    def _await_end_of_all(self, *, until: float) -> bool:
+        """Wait until nothing is left below this process; return false if it takes too long."""
+        while process_tree.reap()[1]:
+            patience = until - time.monotonic()
+            if patience <= 0:
+                return False
+            self._child_selector.select(patience)
+            self._clear_wakeup()
+        return True
+
+    def _messages(self) -> list[object]:
+        try:
+            return self._channel.receive()
+        except EOFError:
+            self._starter_is_gone = True
+            return []
+
+    def _clear_wakeup(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._wakeup.recv(4096)
+
+    def _close_pipe(self, run: RacerRun, pipe: int) -> None:
+        self._selector.unregister(pipe)
+        run.close_pipe(pipe)
+
+    def _private(self) -> list[int]:
+        """Descriptors a racer must not inherit: they would keep the channel open after our end."""
+        own = [end.fileno() for end in (self._channel, self._wakeup, self._wakeup_sender)]
+        if hasattr(self._selector, "fileno"):  # all but the last resort, select(), have one
+            own.append(self._selector.fileno())
+        return own

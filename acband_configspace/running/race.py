@@ -1,0 +1,89 @@
+"""The values a race is asked for with and answered by; nothing here runs anything."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Clock = Literal["wall", "cpu"]
+
+
+class RacerStatus(enum.Enum):
+    """How a racer ended."""
+
+    FINISHED = "finished"
+    """It ended by itself, in time, and reported no failure. Only a finisher can win."""
+    LOST = "lost"
+    """It was stopped because another racer of its race had finished in less time."""
+    CUTOFF = "cutoff"
+    """It reached the cutoff, or said itself that it ran out of time."""
+    MEMORY = "memory"
+    """It reached the memory limit, or said itself that it ran out of memory."""
+    CRASHED = "crashed"
+    """It raised, exited with a code other than 0, was killed, could not start, or said so."""
+    CANCELLED = "cancelled"
+    """Its race was called off."""
+
+
+@dataclass(frozen=True)
+class RaceSpec:
+    """A race to run: some configurations on one instance with one seed."""
+
+    key: Hashable
+    """Returned in the report as it is; must differ from the keys of all unfinished races."""
+    configurations: tuple[Mapping[str, Any], ...]
+    instance: str | None = None
+    seed: int | None = None
+    stop_losers: bool = True
+    """If false, every racer runs to its own end or the cutoff, as validation needs it."""
+
+    def __post_init__(self) -> None:
+        if not self.configurations:
+            raise ValueError("configurations must name at least one racer but got none")
+
+
+@dataclass(frozen=True)
+class ScriptReport:
+    """What a script printed about itself, as in ``cost=0.5; status=SUCCESS``."""
+
+    status: str | None = None
+    cost: float | tuple[float, ...] | None = None
+    runtime: float | None = None
+    cpu_time: float | None = None
+    additional_info: str | None = None
+
+
+@dataclass(frozen=True)
+class RacerReport:
+    """What became of one racer."""
+
+    status: RacerStatus
+    started: float
+    """When it started, in seconds since 1970."""
+    time: float = 0.0
+    """Elapsed seconds from its start to its end; 0 if it never started."""
+    cpu_time: float = 0.0
+    """CPU seconds of its whole process tree, processes that were killed included."""
+    error: str | None = None
+    """What went wrong, in words, with the traceback or the end of its error output."""
+    returned: Any = None
+    """What a Python function returned; its repr if that cannot be pickled."""
+    reported: ScriptReport | None = None
+    """What a script printed about itself, if it did."""
+    output: str = ""
+    """The end of its standard output."""
+    command: tuple[str, ...] | None = None
+    """The argument list of a script or binary."""
+
+
+@dataclass(frozen=True)
+class RaceReport:
+    """What became of one race."""
+
+    key: Hashable
+    racers: tuple[RacerReport, ...]
+    """One report for each configuration, in the order of the specification."""
+    winner: int | None
+    """The index of the finisher with the least time, if anyone finished."""

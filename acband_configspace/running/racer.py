@@ -1,0 +1,192 @@
+"""The racer's own process, from its fork to the command or the function it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pickle
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, NoReturn
+
+from acband_configspace.running.messages import (
+    BrokenJob,
+    CallEnd,
+    CallJob,
+    CommandJob,
+    Job,
+    PickledValue,
+    StartFailed,
+)
+from acband_configspace.running.process_tree import die_with_parent
+from acband_configspace.running.race import RacerStatus
+
+
+@dataclass(frozen=True)
+class LoadedTarget:
+    """What racers inherit from the starter instead of importing it each."""
+
+    function: Callable[..., object] | None
+    shared: object
+
+
+@dataclass(frozen=True)
+class RacerProcess:
+    """A racer that was started; the other fields are the reading ends of its pipes."""
+
+    pid: int
+    output: int
+    errors: int
+    result: int
+
+
+def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerProcess:
+    """Start a racer in a session of its own; it must not see the ``private`` descriptors.
+
+    By hand instead of with ``subprocess`` and ``multiprocessing``: neither can share its children
+    with a keeper that reaps whatever ends below it.
+    """
+    output, errors, result = os.pipe(), os.pipe(), os.pipe()
+    pid = None
+    if isinstance(job, CommandJob):
+        try:
+            pid = _spawn(job.arguments, output=output[1], errors=errors[1])
+        except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
+            job = BrokenJob(explain_start_failure(job.arguments[0], error))
+    if pid is None:
+        reading_ends = (output[0], errors[0], result[0])
+        pid = _fork(job, target, (*private, *reading_ends), output[1], errors[1], result[1])
+    for _, writing_end in (output, errors, result):
+        os.close(writing_end)
+    return RacerProcess(pid, output=output[0], errors=errors[0], result=result[0])
+
+
+def _spawn(arguments: tuple[str, ...], *, output: int, errors: int) -> int:
+    """Start a command, in less than half the time that fork and exec take from Python."""
+    return os.posix_spawnp(
+        arguments[0],
+        arguments,
+        os.environ,
+        file_actions=(
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, output, 1),
+            (os.POSIX_SPAWN_DUP2, errors, 2),
+        ),
+        setsid=True,
+        setsigmask=(),
+        setsigdef=(signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ),  # which Python ignores
+    )
+
+
+def _fork(
+    job: Job, target: LoadedTarget, private: Iterable[int], output: int, errors: int, result: int
+) -> int:
+    """Start a process that calls the function, or says why there is nothing to call."""
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for descriptor in private:
+                os.close(descriptor)
+            _leave_keeper(keeper, output=output, errors=errors)
+            _perform(job, target, result)
+        finally:
+            os._exit(70)  # EX_SOFTWARE; never reached unless the lines above fail
+    return pid
+
+
+def _leave_keeper(keeper: int, *, output: int, errors: int) -> None:
+    os.setsid()
+    die_with_parent(keeper)
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, destination in ((nothing, 0), (output, 1), (errors, 2)):
+        os.dup2(source, destination)
+        os.close(source)
+
+
+def _perform(job: Job, target: LoadedTarget, result: int) -> NoReturn:
+    racer = os.getpid()
+    message: CallEnd | StartFailed
+    if isinstance(job, CallJob):
+        message = _call(job, target)
+    else:
+        assert isinstance(job, BrokenJob), "commands are spawned"
+        message = StartFailed(job.error)
+    if os.getpid() == racer:  # else a process the function forked has returned from it as well
+        with os.fdopen(result, "wb") as pipe:
+            pickle.dump(message, pipe)
+    os._exit(0)
+
+
+def explain_start_failure(program: str, error: OSError | ValueError) -> str:
+    """Say in plain words why a program could not be started."""
+    if isinstance(error, ValueError):
+        return f"could not start {program!r}: {error}"
+    is_path = os.sep in program
+    if error.errno == errno.ENOENT:
+        if is_path and os.path.exists(program):
+            reason = "the interpreter named in its first line (#!...) does not exist"
+        elif not is_path and os.path.exists(program):
+            reason = f"it is not on the PATH; if you mean the file here, write ./{program}"
+        else:
+            reason = "there is no such file" if is_path else "it is not on the PATH"
+    elif error.errno == errno.ENOEXEC:
+        empty = os.path.getsize(shutil.which(program) or program) == 0
+        reason = (
+            "the file is empty"
+            if empty
+            else "it is neither a binary for this machine nor a script whose first line names its "
+            "interpreter (such as #!/bin/sh)"
+        )
+    elif error.errno == errno.EACCES and os.path.isdir(program):
+        reason = "it is a directory"
+    elif error.errno == errno.EACCES:
+        reason = "it may not be executed (try chmod +x)"
+    else:
+        reason = os.strerror(error.errno or 0)
+    return f"could not start {program!r}: {reason}"
+
+
+class _SharedUnpickler(pickle.Unpickler):
+    """Puts the shared object where the pickle refers to it."""
+
+    def __init__(self, data: bytes, shared: object) -> None:
+        super().__init__(BytesIO(data))
+        self._shared = shared
+
+    def persistent_load(self, pid: Any) -> object:
+        return self._shared
+
+
+def _call(job: CallJob, target: LoadedTarget) -> CallEnd:
+    """Call the function and say how it went."""
+    assert target.function is not None, "calls are only sent for targets with a function"
+    returned: object = None
+    error: str | None = None
+    status = RacerStatus.FINISHED
+    try:
+        positional, named = _SharedUnpickler(job.arguments, target.shared).load()
+        returned = target.function(*positional, **named)
+    except SystemExit as leaving:
+        if leaving.code not in (None, 0):
+            status, error = RacerStatus.CRASHED, f"the function called sys.exit({leaving.code!r})"
+    except MemoryError:
+        status, error = RacerStatus.MEMORY, traceback.format_exc()
+    except BaseException:
+        status, error = RacerStatus.CRASHED, traceback.format_exc()
+    ended = time.monotonic()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # the function may have closed it
+            stream.flush()
+    return CallEnd(ended, status, error, PickledValue.of(returned))

@@ -1,0 +1,325 @@
+"""The starter's process: loads the target once, keeps the queue of races, and decides them.
+
+It is a fresh interpreter, so the user's script is not run again and no thread of the user's
+process is forked. Decisions are taken here, not in the user's process, which may be busy with
+something else when a racer finishes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import os
+import pickle
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections import deque
+from dataclasses import replace
+
+from acband_configspace.running import process_tree
+from acband_configspace.running.channel import Channel, channel_pair
+from acband_configspace.running.keeper import Keeper
+from acband_configspace.running.messages import (
+    CancelRace,
+    Finished,
+    LowerLimit,
+    RaceDone,
+    Ready,
+    RunRacer,
+    Setup,
+    SetupFailed,
+    StartRace,
+    StopRacer,
+)
+from acband_configspace.running.race import RacerReport, RacerStatus
+from acband_configspace.running.racer import LoadedTarget
+
+
+class _Race:
+    """A race that is queued or running."""
+
+    def __init__(self, order: StartRace) -> None:
+        self.number = order.number
+        self.stop_losers = order.stop_losers
+        self.best: float | None = None
+        """The least time of a finisher so far: the limit of all others."""
+        self.waiting = deque(enumerate(order.jobs))
+        self.reports: list[RacerReport | None] = [None] * len(order.jobs)
+
+    @property
+    def has_begun(self) -> bool:
+        return len(self.waiting) < len(self.reports)
+
+
+class _KeeperHandle:
+    """A keeper as the starter sees it, with the racer it runs."""
+
+    def __init__(self, pid: int, channel: Channel) -> None:
+        self.pid = pid
+        self.channel = channel
+        self.race: _Race | None = None
+        self.index = 0
+
+
+class Starter:
+    """Runs the races of one race track."""
+
+    def __init__(self, channel: Channel, setup: Setup, target: LoadedTarget) -> None:
+        self._channel = channel
+        self._setup = setup
+        self._target = target
+        self._queue: deque[_Race] = deque()
+        self._keepers: list[_KeeperHandle] = []
+        self._user_is_gone = False
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(channel, selectors.EVENT_READ)
+        self._user_process = _watch_process(setup.user_process)
+        if self._user_process is not None:
+            self._selector.register(self._user_process, selectors.EVENT_READ)
+        process_tree.adopt_orphans()
+        #: Processes that loading the target has started: not ours to stop before the end.
+        self._of_the_target = process_tree.children(os.getpid())
+        for _ in range(setup.slots):
+            self._add_keeper()
+
+    def serve(self) -> None:
+        """Run races until the user's process closes the channel or ends."""
+        while not self._user_is_gone:
+            for key, _ in self._selector.select():
+                if isinstance(key.data, _KeeperHandle):
+                    self._hear_keeper(key.data)
+                elif key.fileobj is self._channel:
+                    self._hear_user()
+                else:
+                    self._user_is_gone = True
+            self._start_racers()
+            self._await_user(writable=self._channel.has_unsent)
+        self._close()
+
+    def _await_user(self, *, writable: bool) -> None:
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
+        if self._selector.get_key(self._channel).events != events:
+            self._selector.modify(self._channel, events)
+
+    def _hear_user(self) -> None:
+        self._channel.flush()
+        try:
+            for message in self._channel.receive():
+                if isinstance(message, StartRace):
+                    self._queue.append(_Race(message))
+                elif isinstance(message, CancelRace):
+                    self._cancel(message.number)
+        except EOFError:
+            self._user_is_gone = True
+
+    def _hear_keeper(self, keeper: _KeeperHandle) -> None:
+        try:
+            messages = keeper.channel.receive()
+        except EOFError:
+            self._replace(keeper)
+            return
+        for message in messages:
+            assert keeper.race is not None, "only a keeper with a racer has something to say"
+            if isinstance(message, Finished):
+                self._note_finish(keeper.race, message.time)
+            else:
+                self._take_report(keeper, message)
+
+    def _start_racers(self) -> None:
+        """Start what fits, in the order of the queue.
+
+        A race begins when all its racers can start together, or all slots are free. Of a race
+        larger than that, the rest follow as slots become free.
+        """
+        while self._queue:
+            race = self._queue[0]
+            free = [keeper for keeper in self._keepers if keeper.race is None]
+            needed = 1 if race.has_begun else min(len(race.waiting), self._setup.slots)
+            if len(free) < needed:
+                return
+            for keeper in free[: len(race.waiting)]:
+                keeper.race = race
+                keeper.index, job = race.waiting.popleft()
+                keeper.channel.send(RunRacer(job, race.best if race.stop_losers else None))
+            if not race.waiting:
+                self._queue.popleft()
+
+    def _note_finish(self, race: _Race, finish_time: float) -> None:
+        """Limit every other racer of the race to the best time so far.
+
+        As all started together, or as if they had, this stops them at once.
+        """
+        if race.best is not None and race.best <= finish_time:
+            return
+        race.best = finish_time
+        if race.stop_losers:
+            for keeper in self._keepers:
+                if keeper.race is race:
+                    keeper.channel.send(LowerLimit(finish_time))
+
+    def _take_report(self, keeper: _KeeperHandle, report: RacerReport) -> None:
+        race, keeper.race = keeper.race, None
+        assert race is not None
+        race.reports[keeper.index] = report
+        if report.status is RacerStatus.FINISHED:
+            self._note_finish(race, self._setup.limits.counted_time(report))
+        self._report_if_done(race)
+
+    def _report_if_done(self, race: _Race) -> None:
+        reports = tuple(report for report in race.reports if report is not None)
+        if len(reports) < len(race.reports):
+            return
+        times = [self._setup.limits.counted_time(report) for report in reports]
+        finishers = [
+            (times[index], index)
+            for index, report in enumerate(reports)
+            if report.status is RacerStatus.FINISHED
+        ]
+        best, winner = min(finishers, default=(math.inf, None))
+        if race.stop_losers:
+            # With fewer slots than racers some ended before the winner started. Had all run
+            # together they would have lost, so they have: slots must not change the outcome.
+            reports = tuple(
+                replace(report, status=RacerStatus.LOST) if time_taken > best else report
+                for report, time_taken in zip(reports, times, strict=True)
+            )
+        self._channel.post(RaceDone(race.number, reports, winner))
+
+    def _cancel(self, number: int) -> None:
+        for keeper in self._keepers:
+            if keeper.race is not None and keeper.race.number == number:
+                keeper.channel.send(StopRacer())
+        for race in [race for race in self._queue if race.number == number]:
+            self._queue.remove(race)
+            for index, _ in race.waiting:
+                race.reports[index] = RacerReport(RacerStatus.CANCELLED, started=time.time())
+            self._report_if_done(race)
+
+    def _add_keeper(self) -> None:
+        """Fork a keeper. It inherits the loaded target, and closes all that is not its own."""
+        ours, theirs = channel_pair()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                for keeper in self._keepers:
+                    keeper.channel.close()
+                self._selector.close()
+                self._channel.close()
+                ours.close()
+                if self._user_process is not None:
+                    os.close(self._user_process)
+                Keeper(theirs, self._target, self._setup.limits).serve()
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        theirs.close()
+        keeper = _KeeperHandle(pid, ours)
+        self._keepers.append(keeper)
+        self._selector.register(ours, selectors.EVENT_READ, keeper)
+
+    def _replace(self, keeper: _KeeperHandle) -> None:
+        """Clean up after a keeper that was killed, and put another in its place."""
+        self._selector.unregister(keeper.channel)
+        keeper.channel.close()
+        self._keepers.remove(keeper)
+        os.waitpid(keeper.pid, 0)
+        self._kill_orphans()
+        if keeper.race is not None:
+            error = "the process that watched over this racer was killed, and so was the racer"
+            self._take_report(
+                keeper, RacerReport(RacerStatus.CRASHED, started=time.time(), error=error)
+            )
+        self._add_keeper()
+
+    def _kill_orphans(self) -> None:
+        """Kill what a keeper that was killed has left, all of which is ours by adoption."""
+        spared = {keeper.pid for keeper in self._keepers}.union(self._of_the_target)
+        while orphans := [pid for pid in process_tree.children(os.getpid()) if pid not in spared]:
+            for orphan in orphans:
+                process_tree.send_signal(
+                    [orphan, *process_tree.descendants(orphan)], signal.SIGKILL
+                )
+            for orphan in orphans:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(orphan, 0)
+
+    def _close(self) -> None:
+        """Have the keepers stop their racers and end, then end what is left."""
+        for keeper in self._keepers:
+            keeper.channel.close()
+        for keeper in self._keepers:
+            os.waitpid(keeper.pid, 0)
+        self._keepers.clear()
+        self._of_the_target.clear()
+        self._kill_orphans()
+
+
+def _watch_process(pid: int) -> int | None:
+    """Return a descriptor that becomes readable when a process ends, where there is such a thing.
+
+    The end of the channel says the same, unless the user's process has forked: its children hold
+    the channel too, and may outlive it.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # gone already, or an old kernel: the channel will tell
+        return None
+
+
+def _load_target(setup: Setup) -> LoadedTarget:
+    function = None if setup.function is None else pickle.loads(setup.function)
+    target = LoadedTarget(function, shared=pickle.loads(setup.shared))
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # or every racer would print again what importing has printed
+    # The collector would touch, and thereby copy, the memory the racers share with us.
+    gc.collect()
+    gc.freeze()
+    return target
+
+
+def _receive_setup(channel: Channel) -> Setup | None:
+    """Wait for the setup; None if the user's process has ended meanwhile."""
+    messages: list[Setup] = []
+    with selectors.DefaultSelector() as selector:
+        selector.register(channel, selectors.EVENT_READ)
+        while not messages:
+            selector.select()
+            try:
+                messages = channel.receive()
+            except EOFError:
+                return None
+    return messages[0]
+
+
+def main(descriptor: int) -> None:
+    """Serve the race track at the other end of an inherited socket."""
+    # Ctrl-C is for the user's process; it decides what becomes of the races.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.set_inheritable(descriptor, False)
+    channel = Channel(socket.socket(fileno=descriptor))
+    setup = _receive_setup(channel)
+    if setup is None:
+        return
+    try:
+        target = _load_target(setup)
+    except BaseException:
+        channel.send(SetupFailed(traceback.format_exc()))
+        return
+    for number, handler in (  # loading may have changed them
+        (signal.SIGINT, signal.SIG_IGN),
+        (signal.SIGTERM, signal.SIG_DFL),
+        (signal.SIGCHLD, signal.SIG_DFL),
+    ):
+        signal.signal(number, handler)
+    starter = Starter(channel, setup, target)
+    channel.send(Ready())
+    starter.serve()
+    os._exit(0)  # what the target has registered to run at exit is not ours to wait for

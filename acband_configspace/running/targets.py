@@ -1,0 +1,222 @@
+"""What races: a Python function, or a script or binary."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
+from typing import Any, Protocol
+
+import cloudpickle
+
+from acband_configspace.running.messages import BrokenJob, CallJob, CommandJob, Job
+
+#: What a function may be told besides the configuration, if it has such parameters.
+OPTIONAL_ARGUMENTS = ("instance", "seed", "cutoff")
+
+
+class Target(Protocol):
+    """What a race track can run."""
+
+    @property
+    def pickled_function(self) -> bytes | None:
+        """The function the racers call, or None if they execute commands."""
+
+    def job(
+        self,
+        configuration: Mapping[str, Any],
+        *,
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+        shared: object,
+    ) -> Job:
+        """Return what one racer has to do."""
+
+
+class PythonTarget:
+    """A Python callable: function, lambda, closure, partial, bound method or callable object.
+
+    It is called in the racer's process as ``function(configuration, instance=..., seed=...,
+    cutoff=...)`` with those of the named arguments that it takes. It is pickled by value where
+    necessary when this object is constructed: later changes to what it refers to do not reach
+    the racers, and its changes to global state end with the racer.
+
+    Args:
+        function: The callable.
+        arguments: Which of ``instance``, ``seed`` and ``cutoff`` to pass. By default those that
+            the signature names; one that is None is then left to the function's own default.
+
+    Raises:
+        TypeError: if the function cannot be called, or cannot be sent to another process.
+
+    Example:
+        >>> target = PythonTarget(lambda configuration, seed: configuration["x"] * seed)
+        >>> target.arguments
+        ('seed',)
+    """
+
+    def __init__(
+        self, function: Callable[..., object], *, arguments: Sequence[str] | None = None
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"function must be callable but got {function!r}")
+        unknown = [name for name in arguments or () if name not in OPTIONAL_ARGUMENTS]
+        if unknown:
+            known = ", ".join(OPTIONAL_ARGUMENTS)
+            raise ValueError(f"arguments must be some of {known} but got {unknown[0]!r}")
+        named, optional = _named_parameters(function)
+        self.arguments = tuple(named if arguments is None else arguments)
+        self._omitted_if_none = tuple(optional) if arguments is None else ()
+        self._pickled_function = _pickle_function(function)
+
+    @property
+    def pickled_function(self) -> bytes | None:
+        """The function as the racers load it."""
+        return self._pickled_function
+
+    def job(
+        self,
+        configuration: Mapping[str, Any],
+        *,
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+        shared: object,
+    ) -> Job:
+        """Return the call for one racer."""
+        values = {"instance": instance, "seed": seed, "cutoff": cutoff}
+        named = {
+            name: values[name]
+            for name in self.arguments
+            if values[name] is not None or name not in self._omitted_if_none
+        }
+        data = BytesIO()
+        try:
+            _SharedPickler(data, shared).dump(((configuration,), named))
+        except Exception:  # whatever the configuration's own classes raise
+            return BrokenJob(f"could not send the configuration:\n{traceback.format_exc()}")
+        return CallJob(data.getvalue())
+
+
+class CommandTarget:
+    """A script or binary. It is executed directly, never through a shell.
+
+    Args:
+        command: The program, or the beginning of its argument list. A string is one program name,
+            whatever characters it contains.
+        to_arguments: From ``(configuration, instance, seed, cutoff)`` to the arguments that follow
+            ``command``, for programs with a command line of their own. By default SMAC's
+            convention: ``--instance=... --seed=... --name=value ...``, values as they are.
+
+    Example:
+        >>> CommandTarget(["python", "my solver.py"]).command
+        ('python', 'my solver.py')
+    """
+
+    pickled_function: bytes | None = None
+
+    def __init__(
+        self,
+        command: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        to_arguments: Callable[
+            [Mapping[str, Any], str | None, int | None, float | None], Sequence[object]
+        ]
+        | None = None,
+    ) -> None:
+        parts = [command] if isinstance(command, (str, os.PathLike)) else list(command)
+        self.command = tuple(os.fspath(part) for part in parts)
+        if not self.command or not self.command[0]:
+            raise ValueError(f"command must name a program but got {command!r}")
+        if to_arguments is not None and not callable(to_arguments):
+            raise TypeError(f"to_arguments must be callable but got {to_arguments!r}")
+        self._to_arguments = to_arguments
+
+    def job(
+        self,
+        configuration: Mapping[str, Any],
+        *,
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+        shared: object,
+    ) -> Job:
+        """Return the command for one racer."""
+        try:
+            if self._to_arguments is None:
+                arguments = smac_arguments(configuration, instance, seed)
+            else:
+                arguments = self._own_arguments(configuration, instance, seed, cutoff)
+        except Exception:  # a mistake in the user's function must not end the whole run
+            return BrokenJob(f"could not build the command line:\n{traceback.format_exc()}")
+        return CommandJob((*self.command, *arguments))
+
+    def _own_arguments(self, *known: Any) -> list[str]:
+        assert self._to_arguments is not None
+        arguments = self._to_arguments(*known)
+        if isinstance(arguments, (str, bytes)) or not isinstance(arguments, Sequence):
+            raise TypeError(f"to_arguments must return a list of arguments but got {arguments!r}")
+        return [str(argument) for argument in arguments]
+
+
+def smac_arguments(
+    configuration: Mapping[str, Any], instance: str | None, seed: int | None
+) -> list[str]:
+    """Return the arguments by SMAC's calling convention, except that no spaces are removed."""
+    values: dict[str, object] = {}
+    if instance is not None:
+        values["instance"] = instance
+    if seed is not None:
+        values["seed"] = seed
+    for name, value in configuration.items():
+        if name in values:
+            raise ValueError(
+                f"a hyperparameter must not be named {name!r}, which SMAC's calling convention "
+                "uses itself; rename it, or pass to_arguments"
+            )
+        values[name] = value
+    return [f"--{name}={value}" for name, value in values.items()]
+
+
+class _SharedPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no type information
+    """Refers to the shared object instead of pickling it."""
+
+    def __init__(self, data: BytesIO, shared: object) -> None:
+        super().__init__(data)
+        self._shared = shared
+
+    def persistent_id(self, obj: object) -> str | None:
+        """Return a name for the shared object only."""
+        return "shared" if obj is self._shared and obj is not None else None
+
+
+def _named_parameters(function: Callable[..., object]) -> tuple[list[str], list[str]]:
+    """Return the optional arguments a function takes, and those that have a default as well."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # some builtins have no signature
+        return [], []
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return list(OPTIONAL_ARGUMENTS), list(OPTIONAL_ARGUMENTS)
+    by_name = [
+        parameters[name]
+        for name in OPTIONAL_ARGUMENTS
+        if name in parameters and parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY
+    ]
+    with_default = [parameter for parameter in by_name if parameter.default is not parameter.empty]
+    return [parameter.name for parameter in by_name], [parameter.name for parameter in with_default]
+
+
+def _pickle_function(function: Callable[..., object]) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(function))
+    except Exception as error:  # whatever the objects it refers to raise
+        name = getattr(function, "__qualname__", repr(function))
+        raise TypeError(
+            f"the target function {name} must be picklable, to run in processes of its own, but "
+            f"something it refers to is not: {error}. Open files, locks, connections and the like "
+            "inside the function instead of outside."
+        ) from error

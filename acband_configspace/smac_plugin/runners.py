@@ -1,0 +1,275 @@
+"""SMAC runners: the target in this process, or races in processes of their own."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import resource
+import shlex
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from ConfigSpace import Configuration
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
+from smac.runner.abstract_runner import AbstractRunner
+from smac.runner.abstract_serial_runner import AbstractSerialRunner
+from smac.scenario import Scenario
+
+from acband_configspace.running import Clock, CommandTarget, PythonTarget, RaceSpec, RaceTrack
+from acband_configspace.running.messages import CommandJob
+from acband_configspace.smac_plugin.accounting import Accounting, judged
+
+Result = tuple[StatusType, float, float, float, dict[str, Any]]
+
+
+def make_runner(
+    scenario: Scenario,
+    target: Callable[..., Any] | str | Sequence[str],
+    *,
+    racing: bool,
+    parallel: bool,
+    **options: Any,
+) -> AbstractRunner:
+    """Return the simplest runner that can do what is asked for."""
+    limited = scenario.trial_walltime_limit is not None or scenario.trial_memory_limit is not None
+    if racing or parallel or limited or not callable(target):
+        return RaceRunner(scenario, target, racing=racing, **options)
+    return SerialRunner(scenario, target)
+
+
+def required_arguments(scenario: Scenario) -> tuple[str, ...]:
+    """Return what SMAC passes to a target besides the configuration."""
+    return ("seed",) if scenario.instances is None else ("instance", "seed")
+
+
+def check_arguments(target: Callable[..., Any], scenario: Scenario) -> None:
+    """Refuse a function that does not take what it will be called with."""
+    parameters = inspect.signature(target).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return
+    for name in required_arguments(scenario):
+        if name not in parameters:
+            raise TypeError(f"the target function must take the argument {name!r}: {target!r}")
+
+
+class SerialRunner(AbstractSerialRunner):
+    """Calls a Python function in this process, one trial after the other.
+
+    SMAC's own does so too, but copies the whole space with each configuration, which takes longer
+    than all other bookkeeping, and does not count the CPU time of child processes.
+    """
+
+    def __init__(self, scenario: Scenario, target: Callable[..., Any]) -> None:
+        check_arguments(target, scenario)
+        super().__init__(scenario, list(required_arguments(scenario)))
+        self._target = target
+
+    def run(
+        self,
+        config: Configuration,
+        instance: str | None = None,
+        budget: float | None = None,
+        seed: int | None = None,
+        additional_info: dict[str, Any] | None = None,
+        **scattered: Any,
+    ) -> Result:
+        """Call the target; an exception is a crash."""
+        known = {"instance": instance, "seed": seed}
+        arguments = {name: known[name] for name in self._required_arguments}
+        # The target may change its configuration, but not ours.
+        own = Configuration(config.config_space, vector=config.get_array().copy())
+        start, cpu_start = time.time(), _cpu_seconds()
+        try:
+            returned = self._target(own, **arguments, **scattered)
+        except Exception as error:  # the target's own, whatever it is: a crash of this trial
+            status, cost = StatusType.CRASHED, math.inf
+            info: dict[str, Any] = {"traceback": traceback.format_exc(), "error": repr(error)}
+        else:
+            status, cost, info = judged(returned)
+        if status == StatusType.CRASHED:
+            cost = float(np.max(self._scenario.crash_cost))
+        return status, cost, time.time() - start, _cpu_seconds() - cpu_start, info
+
+
+class RaceRunner(AbstractRunner):
+    """Runs trials in processes of their own, limited and accounted for.
+
+    With ``racing`` the trials of a race run at the same time, their cost is the time they take,
+    and the losers are stopped when the first has finished. Without, each trial runs to its end and
+    its cost is what the target returns, or prints.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        target: Callable[..., Any] | str | Sequence[str],
+        *,
+        racing: bool,
+        clock: Clock = "wall",
+        par: float = 10.0,
+        grace: float = 0.05,
+        to_arguments: Callable[..., Sequence[object]] | None = None,
+    ) -> None:
+        super().__init__(scenario, list(required_arguments(scenario)))
+        self._accounting = Accounting(
+            racing=racing,
+            clock=clock,
+            par=par,
+            cutoff=scenario.trial_walltime_limit,
+            crash_cost=float(np.max(scenario.crash_cost)),
+        )
+        self._grace = grace
+        self._target = self._as_target(target, to_arguments)
+        self._name = getattr(target, "__qualname__", repr(target))
+        self._track: RaceTrack | None = None
+        self._gathered: list[TrialInfo] = []
+        self._trials: dict[object, list[TrialInfo]] = {}
+        self._n_singles = 0
+        self.seconds_left: Callable[[], float] = lambda: math.inf
+        """How long a wait may take: set by the optimizer, which knows the limits."""
+
+    def _as_target(
+        self,
+        target: Callable[..., Any] | str | Sequence[str],
+        to_arguments: Callable[..., Sequence[object]] | None,
+    ) -> PythonTarget | CommandTarget:
+        if not callable(target):
+            return CommandTarget(target, to_arguments=to_arguments)
+        if to_arguments is not None:
+            raise TypeError("to_arguments must be None for a Python function but got one")
+        check_arguments(target, self._scenario)
+        return PythonTarget(target)
+
+    def submit_trial(self, trial_info: TrialInfo) -> None:
+        """Queue a trial, in a race as soon as all its racers are there; wait if too many are."""
+        self._gathered.append(trial_info)
+        info = trial_info.additional_info
+        together = self._accounting.racing and "race" in info
+        if together and len(self._gathered) < info["n_racers"]:
+            return
+        racers, self._gathered = self._gathered, []
+        if together:
+            key: object = ("race", info["race"])
+        else:
+            self._n_singles += 1
+            key = ("trial", self._n_singles)
+        # Enough for the starter to have the next race at hand when one ends, and no more.
+        while self._n_unfinished >= 2 * max(self._n_slots, len(racers)):
+            if not self._collect(wait=True):
+                break
+        self._trials[key] = racers
+        self._open_track().start(
+            RaceSpec(
+                key=key,
+                configurations=tuple(racer.config for racer in racers),
+                instance=trial_info.instance,
+                seed=trial_info.seed,
+                stop_losers=together and not info.get("to_the_end", False),
+            )
+        )
+
+    def iter_results(self) -> Iterator[tuple[TrialInfo, TrialValue]]:
+        """Yield the trials that are over."""
+        self._collect(wait=False)
+        while self._results_queue:
+            yield self._results_queue.pop(0)
+
+    def wait(self) -> None:
+        """Wait until a trial is over, or the time is."""
+        self._collect(wait=True)
+
+    def is_running(self) -> bool:  # noqa: D102
+        return bool(self._trials)
+
+    def count_available_workers(self) -> int:  # noqa: D102
+        return max(0, self._n_slots - self._n_unfinished)
+
+    def cancel(self, race: str) -> None:
+        """Stop a race whose outcome does not matter any more; its trials are reported as such."""
+        if self._track is not None:
+            for key, (first, *_) in self._trials.items():
+                if first.additional_info.get("race") == race:
+                    self._track.cancel(key)
+
+    def stop(self) -> None:
+        """Stop all races: the time is up. Their trials are reported as cancelled."""
+        self.seconds_left = lambda: math.inf  # they are gone within the grace
+        if self._track is not None:
+            for key in self._trials:
+                self._track.cancel(key)
+
+    def close(self) -> None:
+        """Stop all that runs and end the processes; what is submitted later starts them again."""
+        if self._track is not None:
+            self._track.close()
+            self._track = None
+        self._trials.clear()
+        self._gathered.clear()
+
+    def command(self, config: Configuration, instance: str | None, seed: int | None) -> str:
+        """Return how the target is called, for a person to read."""
+        if isinstance(self._target, PythonTarget):
+            return f"{self._name}({', '.join(('config', *self._target.arguments))})"
+        cutoff = self._scenario.trial_walltime_limit
+        job = self._target.job(config, instance=instance, seed=seed, cutoff=cutoff, shared=None)
+        return shlex.join(job.arguments) if isinstance(job, CommandJob) else str(job)
+
+    def run(
+        self,
+        config: Configuration,
+        instance: str | None = None,
+        budget: float | None = None,
+        seed: int | None = None,
+        additional_info: dict[str, Any] | None = None,
+    ) -> Result:
+        """Run one trial and wait for it."""
+        track = self._open_track()
+        track.start(RaceSpec(("run",), (config,), instance, seed, stop_losers=False))
+        (report,) = track.wait()
+        (value,) = self._accounting.values(report, None)
+        cost = float(np.max(value.cost))
+        return value.status, cost, value.time, value.cpu_time, value.additional_info
+
+    @property
+    def _n_slots(self) -> int:
+        return self._scenario.n_workers
+
+    @property
+    def _n_unfinished(self) -> int:
+        return sum(len(trials) for trials in self._trials.values())
+
+    def _open_track(self) -> RaceTrack:
+        if self._track is None:
+            memory = self._scenario.trial_memory_limit
+            self._track = RaceTrack(
+                self._target,
+                slots=self._n_slots,
+                cutoff=self._scenario.trial_walltime_limit,
+                memory_limit_mb=None if memory is None else math.ceil(memory),
+                clock=self._accounting.clock,
+                grace=self._grace,
+                shared=self._scenario.configspace,
+            )
+        return self._track
+
+    def _collect(self, *, wait: bool) -> bool:
+        """Fetch what is over into the queue; return whether anything was."""
+        if self._track is None or not self._trials:
+            return False
+        seconds = max(0.0, self.seconds_left()) if wait else 0.0
+        reports = self._track.wait(None if math.isinf(seconds) else seconds)
+        for report in reports:
+            trials = self._trials.pop(report.key)
+            values = self._accounting.values(report, trials[0].additional_info.get("race"))
+            self._results_queue.extend(zip(trials, values, strict=True))
+        return bool(reports)
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of this process and of its children that have ended."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

@@ -1,0 +1,37 @@
+"""What the tests of races share."""
+
+from __future__ import annotations
+
+import os
+
+import psutil
+
+from acband_configspace.running import RaceReport, RaceSpec, RaceTrack
+
+MARK = "ACBAND_TEST_MARK"
+
+
+def marked_processes(mark: str) -> list[psutil.Process]:
+    """All other processes with the mark in their environment, wherever they have hidden."""
+    return [process for process in psutil.process_iter() if _is_marked(process, mark)]
+
+
+def _is_marked(process: psutil.Process, mark: str) -> bool:
+    if process.pid == os.getpid():
+        return False
+    try:
+        return process.environ().get(MARK) == mark and process.status() != "zombie"
+    except psutil.Error:  # gone, or not ours
+        return False
+
+
+def race(track: RaceTrack, *configurations: dict[str, object], **options: object) -> RaceReport:
+    """Run one race to its end."""
+    track.start(RaceSpec("only", configurations, **options))  # type: ignore[arg-type]
+    [report] = track.wait(30)
+    assert report.key == "only"
+    return report
+
+
+def statuses(report: RaceReport) -> list[str]:
+    return [racer.status.value for racer in report.racers]

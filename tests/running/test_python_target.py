@@ -1,0 +1,285 @@
+"""Which Python callables race, and what becomes of what they do."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from race_helpers import race, statuses
+
+from acband_configspace.running import PythonTarget, RaceTrack, TargetLoadError
+
+
+class Adder:
+    def __init__(self, offset):
+        self.offset = offset
+
+    def add(self, configuration):
+        return configuration["x"] + self.offset
+
+    def __call__(self, configuration, seed):
+        return configuration["x"] + self.offset + seed
+
+
+def make_closure(offset):
+    def closure(configuration):
+        return configuration["x"] + offset
+
+    return closure
+
+
+def add_two(offset, configuration, other=0):
+    return configuration["x"] + offset + other
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda configuration: configuration["x"] + 10, 11),
+        (make_closure(20), 21),
+        (functools.partial(add_two, 30), 31),
+        (functools.partial(add_two, 30, other=1), 32),
+        (Adder(40).add, 41),
+        (Adder(50), 58),
+        (len, 1),
+    ],
+    ids=["lambda", "closure", "partial", "partial with names", "method", "object", "builtin"],
+)
+def test_any_callable_races(function, expected):
+    with RaceTrack(PythonTarget(function), slots=1) as track:
+        report = race(track, {"x": 1}, seed=7)
+    assert report.racers[0].returned == expected
+    assert report.racers[0].error is None
+
+
+def run_function(function, configuration=None, **options):
+    with RaceTrack(PythonTarget(function), slots=1, **options) as track:
+        return race(track, configuration or {}).racers[0]
+
+
+def test_arguments_are_passed_if_the_function_takes_them():
+    with RaceTrack(PythonTarget(lambda c, seed, instance: (instance, seed)), slots=1) as track:
+        assert race(track, {}, instance="i", seed=3).racers[0].returned == ("i", 3)
+        assert race(track, {}).racers[0].returned == (None, None)
+    target = PythonTarget(lambda c, cutoff=5, instance="default": (cutoff, instance))
+    with RaceTrack(target, slots=1, cutoff=2.5) as track:
+        assert race(track, {}, seed=3).racers[0].returned == (2.5, "default")
+    assert PythonTarget(lambda c, **names: names).arguments == ("instance", "seed", "cutoff")
+    assert PythonTarget(lambda c, seed, instance: 0, arguments=["seed"]).arguments == ("seed",)
+    with pytest.raises(
+        ValueError, match=r"arguments must be some of instance, .* but got 'budget'"
+    ):
+        PythonTarget(lambda c, budget: 0, arguments=["budget"])
+
+
+def test_configurations_keep_their_type_and_the_space_is_sent_once():
+    from ConfigSpace import ConfigurationSpace  # here, or every starter would import it
+
+    space = ConfigurationSpace({"x": (0.0, 1.0)}, seed=1)
+
+    def describe(configuration):
+        return type(configuration).__name__, len(configuration.config_space), configuration["x"]
+
+    target = PythonTarget(describe)
+    sample = space.sample_configuration()
+    alone = target.job(sample, instance=None, seed=None, cutoff=None, shared=None)
+    shared = target.job(sample, instance=None, seed=None, cutoff=None, shared=space)
+    assert len(shared.arguments) < len(alone.arguments) / 4
+    with RaceTrack(target, slots=1, shared=space) as track:
+        report = race(track, sample)
+    assert report.racers[0].returned == ("Configuration", 1, sample["x"])
+    assert report.racers[0].time < 0.3  # ConfigSpace is not imported by each racer
+
+
+def test_an_exception_is_a_crash_with_its_traceback():
+    def fail(configuration):
+        print("on the way")
+        raise KeyError("missing thing")
+
+    racer = run_function(fail)
+    assert racer.status.value == "crashed"
+    assert "in fail" in racer.error
+    assert "KeyError: 'missing thing'" in racer.error
+    assert racer.output == "on the way\n"
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda c: sys.exit(3), "the function called sys.exit(3)"),
+        (lambda c: sys.exit("bye"), "the function called sys.exit('bye')"),
+        (lambda c: os._exit(3), "the function exited with code 3 instead of returning"),
+        (lambda c: os._exit(0), "the function exited with code 0 instead of returning"),
+        (
+            lambda c: os.kill(os.getpid(), signal.SIGSEGV),
+            "the function was killed by SIGSEGV instead of returning",
+        ),
+        (
+            lambda c: os.kill(os.getpid(), signal.SIGKILL),
+            "the function was killed by SIGKILL (perhaps by the kernel, for lack of memory) "
+            "instead of returning",
+        ),
+    ],
+    ids=["exit 3", "exit text", "_exit 3", "_exit 0", "segfault", "killed"],
+)
+def test_leaving_without_returning_is_a_crash(function, error):
+    racer = run_function(function)
+    assert (racer.status.value, racer.error) == ("crashed", error)
+
+
+def test_a_crash_does_not_win_and_does_not_stop_others():
+    def run(configuration):
+        time.sleep(configuration["seconds"])
+        return 1 / configuration["divisor"]
+
+    with RaceTrack(PythonTarget(run), slots=2) as track:
+        report = race(track, {"seconds": 0, "divisor": 0}, {"seconds": 0.2, "divisor": 1})
+    assert statuses(report) == ["crashed", "finished"]
+    assert report.winner == 1
+
+
+def test_exit_without_a_code_is_a_normal_end():
+    racer = run_function(lambda c: sys.exit())
+    assert racer.status.value == "finished"
+
+
+def test_values_that_cannot_be_pickled_are_kept_as_text():
+    racer = run_function(lambda c: threading.Lock())
+    assert racer.status.value == "finished"
+    assert "lock object" in racer.returned
+
+    class Local:
+        def __repr__(self):
+            return "Local()"
+
+    assert run_function(lambda c: Local()).returned == "Local()"
+
+
+def test_large_values_arrive():
+    assert run_function(lambda c: b"x" * 5_000_000).returned == b"x" * 5_000_000
+
+
+def test_a_fork_that_returns_from_the_function_is_not_the_racer():
+    def fork(configuration):
+        if os.fork() == 0:
+            return "child"
+        time.sleep(0.2)
+        return "parent"
+
+    assert run_function(fork).returned == "parent"
+
+
+def test_half_a_result_is_a_crash():
+    def interrupted(configuration):
+        for descriptor in os.listdir("/proc/self/fd"):
+            if int(descriptor) > 2:
+                with contextlib.suppress(OSError):
+                    os.write(int(descriptor), pickle.dumps("x" * 1000)[:500])
+        os._exit(0)
+
+    racer = run_function(interrupted)
+    assert racer.error == "the function exited with code 0 instead of returning"
+
+
+def test_signals_and_streams_are_as_in_a_fresh_process():
+    def look(configuration):
+        print("x" * 100)
+        return (
+            signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,
+            signal.getsignal(signal.SIGINT) == signal.default_int_handler,
+            signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL,
+            sys.stdin.read(),
+            os.getsid(0) == os.getpid(),
+            len(os.listdir("/proc/self/fd")),
+        )
+
+    racer = run_function(look)
+    # Three streams, the pipe for the result, the folder being listed.
+    assert racer.returned == (True, True, True, "", True, 5)
+    assert racer.output == "x" * 100 + "\n"
+
+
+def test_what_cannot_be_pickled_is_named_at_once():
+    lock = threading.Lock()
+
+    def use_lock(configuration):
+        return lock
+
+    with pytest.raises(TypeError, match=r"use_lock must be picklable.*lock.*inside the function"):
+        PythonTarget(use_lock)
+    with pytest.raises(TypeError, match="function must be callable but got 3"):
+        PythonTarget(3)
+
+
+def test_a_module_that_cannot_be_imported_is_an_error_at_once(tmp_path, monkeypatch):
+    (tmp_path / "vanishing.py").write_text("def target(configuration): return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import vanishing
+
+    target = PythonTarget(vanishing.target)
+    (tmp_path / "vanishing.py").unlink()
+    with pytest.raises(TargetLoadError, match="No module named 'vanishing'"):
+        RaceTrack(target, slots=2)
+
+
+def test_heavy_imports_are_paid_once(tmp_path, monkeypatch):
+    log = tmp_path / "imports.log"
+    (tmp_path / "heavy.py").write_text(
+        f"import time\ntime.sleep(0.3)\nopen({str(log)!r}, 'a').write('x')\n"
+        "def target(configuration): return 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import heavy
+
+    with RaceTrack(PythonTarget(heavy.target), slots=2) as track:
+        for _ in range(5):
+            assert all(racer.time < 0.25 for racer in race(track, {}, {}).racers)
+    assert log.read_text() == "xx"  # here and in the starter
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+with Path(sys.argv[1]).open("a") as log:
+    log.write("ran ")
+import numpy
+from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack
+
+class Doubler:
+    def double(self, value):
+        return numpy.float64(2 * value)
+
+def helper(value):
+    return Doubler().double(value)
+
+def target(configuration, seed):
+    return helper(configuration["x"]) + seed
+
+track = RaceTrack(PythonTarget(target), slots=2)
+for number in range(3):
+    track.start(RaceSpec(number, ({"x": 1}, {"x": 1}), seed=number))
+    [report] = track.wait(20)
+    print(report.racers[report.winner].returned)
+"""
+
+
+def test_functions_of_a_script_without_main_guard(tmp_path):
+    """The script runs once, although it neither guards itself nor closes the track."""
+    script = tmp_path / "my script.py"
+    script.write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "log"],
+        capture_output=True, text=True, timeout=30, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.stdout.split(), done.stderr) == (["2.0", "3.0", "4.0"], "")
+    assert (tmp_path / "log").read_text() == "ran "

@@ -1,0 +1,242 @@
+"""Which racer wins, when racers start and stop, and what is reported."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+import pytest
+from race_helpers import race, statuses
+
+from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack, StarterDiedError
+
+
+def sleeper() -> PythonTarget:
+    def sleep(configuration):
+        time.sleep(configuration["seconds"])
+        return configuration["seconds"]
+
+    return PythonTarget(sleep)
+
+
+def burner() -> PythonTarget:
+    """Sleeps, then uses CPU time."""
+
+    def burn(configuration):
+        time.sleep(configuration.get("sleep", 0))
+        end = time.process_time() + configuration["cpu"]
+        while time.process_time() < end:
+            pass
+
+    return PythonTarget(burn)
+
+
+def sleeps(*seconds: float) -> list[dict[str, object]]:
+    return [{"seconds": value} for value in seconds]
+
+
+def test_first_to_finish_wins_and_the_others_are_stopped():
+    with RaceTrack(sleeper(), slots=3) as track:
+        before = time.time()
+        report = race(track, *sleeps(20, 0.2, 20))
+        assert report.winner == 1
+        assert statuses(report) == ["lost", "finished", "lost"]
+        winner = report.racers[1]
+        assert winner.returned == 0.2
+        assert 0.2 <= winner.time < 0.6
+        for racer in report.racers:
+            assert before <= racer.started <= time.time()
+            assert 0.2 <= racer.time < 0.8
+        assert track.unfinished == 0
+
+
+def test_nobody_finishes_nobody_wins():
+    with RaceTrack(sleeper(), slots=2, cutoff=0.15) as track:
+        report = race(track, *sleeps(20, 20))
+    assert report.winner is None
+    assert statuses(report) == ["cutoff", "cutoff"]
+    assert all(0.15 <= racer.time < 0.6 for racer in report.racers)
+    assert report.racers[0].error == "reached the cutoff of 0.15 s (wall clock)"
+
+
+def test_stop_losers_can_be_switched_off():
+    with RaceTrack(sleeper(), slots=3, cutoff=0.4) as track:
+        report = race(track, *sleeps(0.2, 0.05, 20), stop_losers=False)
+    assert report.winner == 1
+    assert statuses(report) == ["finished", "finished", "cutoff"]
+
+
+@pytest.mark.parametrize("slots", [1, 3, 4])
+def test_slots_change_neither_the_winner_nor_the_limit(slots):
+    with RaceTrack(sleeper(), slots=slots, cutoff=0.5) as track:
+        report = race(track, *sleeps(20, 0.3, 0.1, 20))
+    assert report.winner == 2
+    assert statuses(report) == ["lost", "lost", "finished", "lost"]
+    # Who starts after the winner has finished is limited to its time.
+    assert 0.1 <= report.racers[3].time < 0.28
+
+
+def test_races_that_fit_run_side_by_side():
+    with RaceTrack(sleeper(), slots=4) as track:
+        start = time.monotonic()
+        for key in range(4):
+            track.start(RaceSpec(key, tuple(sleeps(0.25, 20))))
+        assert track.unfinished == 4
+        reports = []
+        while track.unfinished:
+            reports += track.wait()
+    assert {report.key for report in reports} == set(range(4))
+    assert 0.5 <= time.monotonic() - start < 0.99
+
+
+def test_a_race_is_not_started_in_part_when_it_fits_whole():
+    with RaceTrack(sleeper(), slots=3) as track:
+        track.start(RaceSpec("first", tuple(sleeps(0.2, 0.2))))
+        track.start(RaceSpec("second", tuple(sleeps(0.1, 20))))
+        track.start(RaceSpec("third", tuple(sleeps(0.01))))
+        reports = {}
+        while track.unfinished:
+            reports.update({report.key: report for report in track.wait()})
+    first, second, third = (reports[key].racers for key in ("first", "second", "third"))
+    assert abs(second[0].started - second[1].started) < 0.05
+    assert second[0].started >= first[0].started + 0.2
+    assert third[0].started >= second[0].started - 0.05  # races start in the order given
+
+
+def test_wait_returns_nothing_on_timeout_or_when_nothing_is_unfinished():
+    with RaceTrack(sleeper(), slots=1) as track:
+        assert track.wait() == []
+        track.start(RaceSpec("slow", tuple(sleeps(20))))
+        start = time.monotonic()
+        assert track.wait(0.1) == []
+        assert 0.1 <= time.monotonic() - start < 0.5
+        assert track.wait(0) == []
+
+
+def test_wait_without_patience_still_collects():
+    with RaceTrack(sleeper(), slots=1) as track:
+        track.start(RaceSpec("quick", tuple(sleeps(0.01))))
+        time.sleep(0.4)
+        assert [report.key for report in track.wait(0)] == ["quick"]
+
+
+def test_cancel_running_and_queued_races():
+    with RaceTrack(sleeper(), slots=1) as track:
+        track.start(RaceSpec("running", tuple(sleeps(20, 20))))
+        track.start(RaceSpec("queued", tuple(sleeps(20))))
+        assert track.wait(0.2) == []
+        track.cancel("queued")
+        [queued] = track.wait(5)
+        assert (queued.key, statuses(queued), queued.winner) == ("queued", ["cancelled"], None)
+        assert queued.racers[0].time == 0
+        track.cancel("running")
+        [running] = track.wait(5)
+        assert statuses(running) == ["cancelled", "cancelled"]
+        assert running.racers[0].time >= 0.2
+        assert running.racers[1].time == 0
+        assert race(track, *sleeps(0.01)).winner == 0  # the slot is free again
+        with pytest.raises(KeyError, match="key must be that of an unfinished race but got 'x'"):
+            track.cancel("x")
+
+
+def test_cpu_clock_decides_by_cpu_time():
+    with RaceTrack(burner(), slots=2, clock="cpu") as track:
+        report = race(track, {"cpu": 0.25}, {"cpu": 0.1, "sleep": 0.4})
+    assert report.winner == 1
+    assert statuses(report) == ["lost", "finished"]
+    assert 0.1 <= report.racers[1].cpu_time < 0.25
+    assert report.racers[1].time >= 0.5
+
+
+def test_cpu_clock_stops_losers_at_the_winners_cpu_time():
+    with RaceTrack(burner(), slots=2, clock="cpu") as track:
+        report = race(track, {"cpu": 20}, {"cpu": 0.2})
+    assert statuses(report) == ["lost", "finished"]
+    assert 0.2 <= report.racers[0].cpu_time < 0.4
+
+
+def test_cpu_clock_cutoff_is_cpu_time_with_a_net_for_sleepers():
+    with RaceTrack(burner(), slots=2, clock="cpu", cutoff=0.15) as track:
+        report = race(track, {"cpu": 20}, {"cpu": 20, "sleep": 60})
+    assert statuses(report) == ["cutoff", "cutoff"]
+    busy, asleep = report.racers
+    assert 0.15 <= busy.cpu_time < 0.3
+    assert 2.5 <= asleep.time < 3.5  # 1 + 10 × 0.15
+
+
+def test_close_is_quick_final_and_may_be_repeated():
+    track = RaceTrack(sleeper(), slots=2)
+    track.start(RaceSpec("slow", tuple(sleeps(20, 20))))
+    assert track.wait(0.1) == []
+    start = time.monotonic()
+    track.close()
+    track.close()
+    assert time.monotonic() - start < 0.6
+    for use in (track.wait, lambda: track.start(RaceSpec(1, ({},))), lambda: track.cancel("slow")):
+        with pytest.raises(RuntimeError, match="the race track is closed"):
+            use()
+
+
+def test_a_killed_starter_is_an_error_and_not_a_hang():
+    with RaceTrack(sleeper(), slots=2) as track:
+        track.start(RaceSpec("slow", tuple(sleeps(20, 20))))
+        assert track.wait(0.2) == []
+        [starter] = psutil.Process().children()
+        starter.kill()
+        with pytest.raises(StarterDiedError, match=r"has died \(exit code -9\)"):
+            track.wait(5)
+
+
+def test_a_killed_keeper_costs_one_racer_only():
+    with RaceTrack(sleeper(), slots=2) as track:
+        track.start(RaceSpec("race", tuple(sleeps(20, 0.5))))
+        assert track.wait(0.2) == []
+        [starter] = psutil.Process().children()
+        min(starter.children(), key=lambda process: process.pid).kill()
+        [report] = track.wait(5)
+        assert statuses(report) == ["crashed", "finished"]
+        assert "watched over this racer was killed" in report.racers[0].error
+        assert len(starter.children(recursive=True)) == 2
+        assert race(track, *sleeps(20, 0.1)).winner == 1
+
+
+def test_a_busy_caller_blocks_nothing():
+    """Reports that nobody collects must not keep races from running."""
+
+    def shout(configuration):
+        return "x" * 100_000
+
+    with RaceTrack(PythonTarget(shout), slots=2) as track:
+        for key in range(30):
+            track.start(RaceSpec(key, ({},)))
+        time.sleep(0.8)
+        seen: list[float] = []
+        while track.unfinished:
+            seen += [report.racers[0].started for report in track.wait(5)]
+    assert len(seen) == 30
+    assert max(seen) < time.time() - 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slots": 0}, "slots must be at least 1 but got 0"),
+        ({"cutoff": 0}, "cutoff must be a positive number of seconds but got 0"),
+        ({"cutoff": float("nan")}, "cutoff must be a positive number of seconds but got nan"),
+        ({"memory_limit_mb": 0}, "memory_limit_mb must be positive but got 0"),
+        ({"clock": "sun"}, "clock must be 'wall' or 'cpu' but got 'sun'"),
+        ({"grace": -1}, "grace must be a number of seconds, not negative, but got -1"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        RaceTrack(sleeper(), **{"slots": 1, **options})
+
+
+def test_specifications_are_checked():
+    with pytest.raises(ValueError, match="at least one racer but got none"):
+        RaceSpec("empty", ())
+    with RaceTrack(sleeper(), slots=1) as track:
+        track.start(RaceSpec("same", tuple(sleeps(20))))
+        with pytest.raises(ValueError, match="key must differ from all unfinished races but got"):
+            track.start(RaceSpec("same", tuple(sleeps(20))))

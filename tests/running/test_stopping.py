@@ -1,0 +1,237 @@
+"""Whatever a racer starts, nothing of it is alive when its race is over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from race_helpers import marked_processes, race, statuses
+
+from acband_configspace.running import CommandTarget, PythonTarget, RaceTrack
+
+IGNORE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+
+
+def assert_only_keepers_are_left(mark: str, slots: int) -> None:
+    """Besides the starter and its keepers no process is alive."""
+    assert len(marked_processes(mark)) == 1 + slots
+
+
+def stubborn(configuration):
+    """Ignores SIGTERM, and so do its children."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    subprocess.Popen([sys.executable, "-SEc", IGNORE])
+    time.sleep(configuration["seconds"])
+
+
+def own_groups(configuration):
+    """Starts children in process groups and sessions of their own, one of which ignores TERM."""
+    subprocess.Popen(["sleep", "60"], process_group=0) if sys.version_info >= (3, 11) else None
+    subprocess.Popen(["sleep", "60"], start_new_session=True)
+    subprocess.Popen([sys.executable, "-SEc", IGNORE], start_new_session=True)
+    time.sleep(configuration["seconds"])
+
+
+def daemon(configuration):
+    """Forks twice and changes the session, as daemons do."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(0, 3)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(60)
+        os._exit(0)
+    os.wait()
+    time.sleep(configuration["seconds"])
+
+
+def restless(configuration):
+    """A process that replaces itself by its child all the time."""
+    if os.fork() == 0:
+        os.setsid()
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            time.sleep(0.001)
+            if os.fork() != 0:
+                os._exit(0)
+            os.setsid()
+        os._exit(0)
+    time.sleep(configuration["seconds"])
+
+
+def forking_pool(configuration):
+    """Uses multiprocessing."""
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=time.sleep, args=(60,)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    time.sleep(configuration["seconds"])
+
+
+def stopped(configuration):
+    """Is not even running."""
+    os.kill(os.getpid(), signal.SIGSTOP) if configuration["seconds"] > 1 else None
+    time.sleep(configuration["seconds"])
+
+
+@pytest.mark.parametrize(
+    "function", [stubborn, own_groups, daemon, restless, forking_pool, stopped]
+)
+def test_trees_of_functions(function, mark):
+    """Of losers and of the winner, which leaves the same processes behind."""
+    with RaceTrack(PythonTarget(function), slots=2) as track:
+        report = race(track, {"seconds": 60}, {"seconds": 0.2})
+        assert_only_keepers_are_left(mark, slots=2)
+        assert statuses(report) == ["lost", "finished"]
+        assert report.racers[0].time < 0.2 + 1.0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sleep 60",
+        "trap '' TERM; sleep 60 & sleep 60 & wait",
+        "(trap '' TERM; (trap '' TERM; sleep 60; sleep 60) & sleep 60)",
+        "setsid sleep 60 & setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60",
+        "nohup sleep 60 >/dev/null 2>&1 & sleep 60",
+        "(setsid sh -c '(sleep 60 &) & sleep 60' &) ; sleep 60",
+    ],
+)
+def test_trees_of_scripts(make_script, body, mark):
+    script = make_script(f"#!/bin/sh\n[ $1 = --role=winner ] && sleep 0.2 && exit\n{body}\n")
+    with RaceTrack(CommandTarget(script), slots=2) as track:
+        report = race(track, {"role": "loser"}, {"role": "winner"})
+        assert_only_keepers_are_left(mark, slots=2)
+        assert statuses(report) == ["lost", "finished"]
+
+
+def test_what_a_finisher_leaves_behind_is_stopped(make_script, mark):
+    script = make_script("#!/bin/sh\nsleep 60 &\nsetsid sleep 60 &\nsleep 0.1\n")
+    with RaceTrack(CommandTarget(script), slots=1) as track:
+        report = race(track, {})
+        assert_only_keepers_are_left(mark, slots=1)
+    assert report.winner == 0
+    assert report.racers[0].time < 1
+
+
+def test_leftovers_of_the_winner_do_not_delay_the_losers(make_script):
+    script = make_script(
+        "#!/bin/sh\n[ $1 = --role=loser ] && exec sleep 60\n"
+        "(trap '' TERM; sleep 60; sleep 60) & sleep 0.1\n"
+    )
+    with RaceTrack(CommandTarget(script), slots=2, grace=1.0) as track:
+        report = race(track, {"role": "loser"}, {"role": "winner"})
+    assert report.winner == 1
+    assert report.racers[0].time < 0.7
+
+
+def test_a_polite_racer_has_the_grace_to_clean_up(make_script, tmp_path):
+    note = tmp_path / "note"
+    script = make_script(
+        f"#!/bin/sh\ntrap 'sleep 0.1; echo clean > {note}; exit' TERM\nsleep 60 & wait\n"
+    )
+    with RaceTrack(CommandTarget(script), slots=1, cutoff=0.2, grace=2.0) as track:
+        report = race(track, {})
+    assert note.read_text() == "clean\n"
+    assert statuses(report) == ["cutoff"]
+    assert report.racers[0].time < 1
+
+
+def test_fractions_of_a_second_are_honoured(make_script):
+    with RaceTrack(
+        CommandTarget("sleep", to_arguments=lambda *_: ["60"]), slots=1, cutoff=0.13
+    ) as track:
+        [racer] = race(track, {}).racers
+    assert racer.status.value == "cutoff"
+    assert 0.13 <= racer.time < 0.25
+
+
+def burn(configuration):
+    """Uses CPU time in a child, and in a grandchild that is killed."""
+    code = "import time\nwhile time.process_time() < {}: pass\n"
+    subprocess.run([sys.executable, "-SEc", code.format(0.2)], check=True)
+    subprocess.Popen([sys.executable, "-SEc", code.format(60)], start_new_session=True)
+    time.sleep(configuration["seconds"])
+
+
+def test_cpu_time_of_the_whole_tree_counts():
+    with RaceTrack(PythonTarget(burn), slots=2) as track:
+        report = race(track, {"seconds": 60}, {"seconds": 0.4})
+    assert all(0.3 < racer.cpu_time < 2 for racer in report.racers)
+
+
+def grow(configuration):
+    """Takes 10 MB every millisecond or so."""
+    hoard = []
+    while True:
+        hoard.append(b"x" * 10_000_000)
+        time.sleep(0.001)
+
+
+def grow_in_children(configuration):
+    """Four children of which each stays below the limit."""
+    code = "import time; x = b'x' * 60_000_000; time.sleep(60)"
+    for _ in range(4):
+        subprocess.Popen([sys.executable, "-SEc", code], start_new_session=True)
+    time.sleep(60)
+
+
+@pytest.mark.parametrize("function", [grow, grow_in_children])
+def test_memory_limit_of_functions(function):
+    with RaceTrack(PythonTarget(function), slots=1, memory_limit_mb=150, cutoff=20) as track:
+        [racer] = race(track, {}).racers
+    assert racer.status.value == "memory"
+    assert racer.error == "used more than the memory limit of 150 MB"
+    assert racer.time < 10
+
+
+def test_memory_limit_of_scripts(make_python_script):
+    script = make_python_script(
+        "import time\nhoard = []\n"
+        "while True:\n    hoard.append(b'x' * 10_000_000)\n    time.sleep(0.001)\n"
+    )
+    with RaceTrack(CommandTarget(script), slots=1, memory_limit_mb=150, cutoff=20) as track:
+        [racer] = race(track, {}).racers
+    assert racer.status.value == "memory"
+
+
+def test_memory_limit_leaves_modest_racers_alone():
+    """Memory that is shared with the starter, or only reserved, does not count."""
+
+    def reserve(configuration):
+        import mmap
+
+        mmap.mmap(-1, 2 * 2**30)
+        time.sleep(0.2)
+
+    with RaceTrack(PythonTarget(reserve), slots=1, memory_limit_mb=100) as track:
+        assert statuses(race(track, {})) == ["finished"]
+
+
+def test_a_memory_error_is_a_memory_failure():
+    def run_out(configuration):
+        raise MemoryError("too much")
+
+    with RaceTrack(PythonTarget(run_out), slots=1) as track:
+        [racer] = race(track, {}).racers
+    assert racer.status.value == "memory"
+    assert "MemoryError: too much" in racer.error
+
+
+def test_the_user_process_sleeps_while_racers_run():
+    with RaceTrack(PythonTarget(lambda c: time.sleep(0.5)), slots=2, memory_limit_mb=500) as track:
+        own_before = time.process_time()
+        [starter] = psutil.Process().children()
+        watchers = [starter, *starter.children()]
+        before = sum(sum(process.cpu_times()[:2]) for process in watchers)
+        race(track, {}, {})
+        assert time.process_time() - own_before < 0.05 * 0.5
+        after = sum(sum(process.cpu_times()[:2]) for process in watchers)
+    assert after - before < 0.15

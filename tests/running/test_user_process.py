@@ -1,0 +1,147 @@
+"""However the user's process ends, no racer outlives it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from race_helpers import marked_processes
+
+PREAMBLE = """
+import os, signal, sys, time
+from acband_configspace.running import CommandTarget, PythonTarget, RaceSpec, RaceTrack
+
+def target(configuration):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+    time.sleep(60)
+
+if sys.argv[1] == "function":
+    track = RaceTrack(PythonTarget(target), slots=4)
+else:
+    script = "trap '' TERM; setsid sleep 60 & (sleep 60 &) ; sleep 60; sleep 60"
+    track = RaceTrack(CommandTarget(["sh", "-c", script]), slots=4)
+for key in range(3):
+    track.start(RaceSpec(key, ({}, {})))
+track.wait(0.3)
+"""
+
+
+def start(body: str, kind: str) -> subprocess.Popen[str]:
+    """Start a user's process, and return when it has printed a line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PREAMBLE + body, kind],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "racing\n", process.communicate()[1]
+    return process
+
+
+def assert_nothing_is_left(mark: str, *, within: float) -> None:
+    deadline = time.monotonic() + within
+    while left := marked_processes(mark):
+        assert time.monotonic() < deadline, [process.cmdline() for process in left]
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", ["function", "command"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_killed(mark, kind, number):
+    process = start("print('racing', flush=True); track.wait()", kind)
+    assert len(marked_processes(mark)) >= 1 + 1 + 4 + 4
+    process.send_signal(number)
+    assert process.wait(5) == -number
+    assert_nothing_is_left(mark, within=1.0)
+
+
+def test_killed_while_a_fork_of_it_lives_on(mark):
+    """The fork holds the channel open, so its end must be noticed in another way."""
+    body = "pid = os.fork()\nif pid == 0: time.sleep(60)\nprint('racing', flush=True); track.wait()"
+    process = start(body, "function")
+    [fork] = [child for child in psutil.Process(process.pid).children() if not child.children()]
+    process.kill()
+    process.wait(5)
+    deadline = time.monotonic() + 1.0
+    while (left := marked_processes(mark)) != [fork] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    fork.kill()
+    assert left == [fork]
+
+
+def test_a_fork_that_ends_does_not_end_the_races(mark):
+    body = (
+        "if os.fork() == 0: sys.exit()\n"
+        "os.wait(); time.sleep(0.2); assert track.wait(0.2) == []; track.cancel(0)\n"
+        "assert [report.key for report in track.wait(5)] == [0]; print('racing', flush=True)\n"
+    )
+    process = start(body, "function")
+    assert process.wait(5) == 0, process.communicate()[1]
+    assert_nothing_is_left(mark, within=0.5)
+
+
+@pytest.mark.parametrize("kind", ["function", "command"])
+def test_interrupted(mark, kind):
+    """Ctrl-C reaches the user's process alone, which may go on or clean up."""
+    body = (
+        "try: print('racing', flush=True); track.wait()\n"
+        "except KeyboardInterrupt: pass\n"
+        "track.cancel(0)\n"
+        "assert [racer.status.value for racer in track.wait(5)[0].racers] == ['cancelled'] * 2\n"
+        "start = time.monotonic(); track.close(); print(time.monotonic() - start, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    process = start(body, kind)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.stdout is not None
+    assert float(process.stdout.readline()) < 0.05 + 0.5
+    assert [other.pid for other in marked_processes(mark)] == [process.pid]
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("ending", ["", "raise RuntimeError('oops')", "sys.exit(3)", "del track"])
+def test_forgotten(mark, ending):
+    process = start(f"print('racing', flush=True)\n{ending}\n", "function")
+    started = time.monotonic()
+    process.wait(5)
+    assert time.monotonic() - started < 1.0
+    assert_nothing_is_left(mark, within=0.2)
+
+
+def test_killed_while_the_target_is_loading(mark, tmp_path):
+    (tmp_path / "slow_module.py").write_text(
+        "import os, time\nif 'go' in os.environ: time.sleep(1)\ndef target(c): pass\n"
+    )
+    code = (
+        f"import sys, os; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import slow_module; os.environ['go'] = '1'\n"
+        "from acband_configspace.running import PythonTarget, RaceTrack\n"
+        "target = PythonTarget(slow_module.target); print('loading', flush=True)\n"
+        "RaceTrack(target, slots=2)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    process.wait(5)
+    assert time.monotonic() - started < 0.5
+    assert_nothing_is_left(mark, within=0.2)
