@@ -23,6 +23,10 @@ from acband_configspace.smac_plugin.journal import Journal
 from acband_configspace.smac_plugin.trials import RaceRecord
 
 
+#: Every race of the schedule is run: how many trials there will be is known before.
+PAPER: dict[str, Any] = {"early_stopping": None, "playoff": 0}
+
+
 def a_space() -> ConfigurationSpace:
     return ConfigurationSpace({"x": (0.0, 1.0), "n": (1, 100)}, seed=5)
 
@@ -85,7 +89,7 @@ def races_of(scenario: Scenario) -> list[RaceRecord]:
     return [] if recorded is None else recorded.races
 
 
-Signature = list[tuple[int, str | None, int, tuple[int, ...], list[Any]]]
+Signature = list[tuple[str, str | None, int, tuple[int, ...], list[Any]]]
 
 
 def without_times(races: list[RaceRecord]) -> Signature:
@@ -130,12 +134,12 @@ def run_and_be_killed(
     calls: Path,
     signal_at: int,
     number: int = signal.SIGKILL,
-    settings: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
 ) -> None:
     """Optimize until the target has been called so often, then die. For a process of its own."""
     target = Counted(noisy, calls, signal_at=signal_at, number=number)
-    scenario = a_scenario(directory, **(settings or {}))
-    ACBandFacade(scenario, target, logging_level=False).optimize()
+    scenario = a_scenario(directory)
+    ACBandFacade(scenario, target, logging_level=False, **(options or PAPER)).optimize()
 
 
 class _Killer:
@@ -159,5 +163,5 @@ def run_stock_and_be_killed(
 
     _Killer.signal_at = signal_at
     scenario = a_scenario(directory, **settings)
-    intensifier = ACBandIntensifier(scenario)
+    intensifier = ACBandIntensifier(scenario, **PAPER)
     facade(scenario, noisy_and_killed, intensifier=intensifier, logging_level=False).optimize()

@@ -20,7 +20,7 @@ from ConfigSpace import (
 )
 from smac import RandomFacade
 from smac.initial_design import DefaultInitialDesign, SobolInitialDesign
-from targets import a_space, exact, races_of
+from targets import PAPER, a_space, exact, races_of
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.smac_plugin.configurations import Configurations
@@ -124,7 +124,7 @@ def rank(config: Configuration, seed: int) -> float:
 def test_a_finite_space_is_used_up_with_a_message(make_scenario, caplog):
     scenario = make_scenario(configspace=conditional_space(), n_trials=500)
     with caplog.at_level(logging.INFO, logger="acband_configspace"):
-        facade = ACBandFacade(scenario, rank, logging_level=False)
+        facade = ACBandFacade(scenario, rank, logging_level=False, **PAPER)
     assert f"The space has {ALL_OF_IT} configurations, fewer than planned" in caplog.text
     assert facade.schedule.n_configs == ALL_OF_IT - 1
     assert dict(facade.optimize()) == {"algorithm": "b", "depth": 3, "eager": False}
@@ -134,7 +134,7 @@ def test_a_finite_space_is_used_up_with_a_message(make_scenario, caplog):
 
 def test_two_configurations_are_enough(make_scenario):
     scenario = make_scenario(configspace=ConfigurationSpace({"x": [0.0, 0.3]}), n_trials=20)
-    facade = ACBandFacade(scenario, exact, logging_level=False)
+    facade = ACBandFacade(scenario, exact, logging_level=False, **PAPER)
     assert facade.optimize()["x"] == 0.3
     assert facade.runhistory.finished == 20
 
@@ -142,7 +142,7 @@ def test_two_configurations_are_enough(make_scenario):
 @pytest.mark.parametrize("facade", [ACBandFacade, RandomFacade])
 def test_a_single_configuration_leaves_nothing_to_choose(facade, make_scenario):
     scenario = make_scenario(configspace=ConfigurationSpace({"x": ["only"]}))
-    intensifier = ACBandIntensifier(scenario)
+    intensifier = ACBandIntensifier(scenario, **PAPER)
     with pytest.raises(ValueError, match="at least two configurations .* only {'x': 'only'}"):
         facade(scenario, exact, intensifier=intensifier, logging_level=False).optimize()
 
@@ -156,13 +156,13 @@ def first_racers(facade: ACBandFacade) -> list[Configuration]:
 def test_the_default_is_the_first(make_scenario):
     scenario = make_scenario()
     default = scenario.configspace.get_default_configuration()
-    assert first_racers(ACBandFacade(scenario, exact, logging_level=False))[0] == default
+    assert first_racers(ACBandFacade(scenario, exact, logging_level=False, **PAPER))[0] == default
 
 
 def test_the_first_may_be_random_as_in_the_paper(make_scenario):
     scenario = make_scenario()
     default = scenario.configspace.get_default_configuration()
-    facade = ACBandFacade(scenario, exact, first="random", logging_level=False)
+    facade = ACBandFacade(scenario, exact, first="random", logging_level=False, **PAPER)
     racers = first_racers(facade)
     assert default not in racers
     assert len(racers) == facade.schedule.n_configs + 1
@@ -178,7 +178,12 @@ def test_what_the_user_adds_takes_part(origin, design, first, make_scenario):
     added = [Configuration(space, {"x": x, "n": 7}, origin=origin) for x in (0.3, 0.9)]
     initial_design = design(scenario, additional_configs=added)
     facade = ACBandFacade(
-        scenario, exact, initial_design=initial_design, first=first, logging_level=False
+        scenario,
+        exact,
+        initial_design=initial_design,
+        first=first,
+        logging_level=False,
+        **PAPER,
     )
     given = [space.get_default_configuration(), *added] if first == "default" else added
     assert facade.schedule.supply.n_given == len(given)
@@ -191,7 +196,7 @@ def test_what_the_user_adds_takes_part(origin, design, first, make_scenario):
 def test_a_stock_facade_races_what_the_user_adds(make_scenario):
     """Also where the schedule was looked at before."""
     scenario = make_scenario(n_trials=60)
-    intensifier = ACBandIntensifier(scenario)
+    intensifier = ACBandIntensifier(scenario, **PAPER)
     assert intensifier.schedule.supply.n_given == 1
     added = Configuration(scenario.configspace, {"x": 0.3, "n": 7})
     design = SobolInitialDesign(scenario, n_configs=5, additional_configs=[added])
@@ -207,4 +212,4 @@ def test_too_few_trials_for_what_the_user_adds_is_refused(make_scenario):
     added = scenario.configspace.sample_configuration(10)
     design = DefaultInitialDesign(scenario, n_configs=1, additional_configs=added)
     with pytest.raises(ValueError, match="n_trials must be at least 48 .* but got 12"):
-        ACBandFacade(scenario, exact, initial_design=design, logging_level=False)
+        ACBandFacade(scenario, exact, initial_design=design, logging_level=False, **PAPER)

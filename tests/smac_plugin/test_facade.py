@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ConfigSpace import Configuration
-from dask.distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from smac.callback.callback import Callback
@@ -22,6 +21,7 @@ from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runner.abstract_serial_runner import AbstractSerialRunner
 from targets import (
+    PAPER,
     a_scenario,
     always_crashing,
     busy,
@@ -44,6 +44,8 @@ from acband_configspace.streaming import RaceStream
 
 
 def quiet(scenario, target, **options) -> ACBandFacade:
+    if "intensifier" not in options:
+        options = {**PAPER, **options}
     return ACBandFacade(scenario, target, logging_level=False, **options)
 
 
@@ -306,30 +308,29 @@ def test_a_deterministic_target_without_instances_is_run_once_per_configuration(
 # --- the same whatever drives it -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [3, 4])
-def test_four_workers_do_the_same_as_one(seed, tmp_path, four_workers):
+EARLY = {"early_stopping": 0.0, "playoff": 30, "n_candidates": 8}
+
+
+@pytest.mark.parametrize("options", [PAPER, EARLY])
+def test_four_workers_do_the_same_as_one(options, tmp_path, four_workers):
     results = {}
     for workers, client in {"one": None, "four": four_workers}.items():
-        scenario = a_scenario(tmp_path / workers, seed=seed, n_trials=120)
-        facade = quiet(scenario, noisy, dask_client=client)
+        scenario = a_scenario(tmp_path / workers, n_trials=120)
+        facade = quiet(scenario, noisy, dask_client=client, **options)
         incumbent = facade.optimize()
         results[workers] = (dict(incumbent), without_times(races_of(scenario)))
     assert results["one"] == results["four"]
 
 
-def test_two_processes_do_the_same_as_one_and_validate(tmp_path):
-    """SMAC's own way to more workers; they are processes, and the target must be importable."""
+@pytest.mark.parametrize("n_workers", [2, 4])
+def test_with_workers_it_does_the_same_and_validates_alike(n_workers, tmp_path):
     alone = quiet(a_scenario(tmp_path / "one"), noisy)
     incumbent = alone.optimize()
-    together = quiet(a_scenario(tmp_path / "two", n_workers=2), noisy)
-    try:
-        assert together.optimize() == incumbent
-        races = [without_times(races_of(facade.scenario)) for facade in (alone, together)]
-        assert races[0] == races[1]
-        assert together.validate(incumbent) == alone.validate(incumbent)
-    finally:
-        client: Client = together._runner._client
-        client.close()  # at the interpreter's end its workers would be waited for
+    together = quiet(a_scenario(tmp_path / "more", n_workers=n_workers), noisy)
+    assert together.optimize() == incumbent
+    races = [without_times(races_of(facade.scenario)) for facade in (alone, together)]
+    assert races[0] == races[1]
+    assert together.validate(incumbent) == alone.validate(incumbent)
 
 
 @pytest.mark.parametrize("statistic", ["wins", "mean"])
@@ -338,15 +339,18 @@ def test_it_finds_what_the_core_and_the_simulation_find(statistic, k, make_scena
     scenario = make_scenario(n_trials=400)
     facade = quiet(scenario, noisy, k=k, statistic=statistic)
     facade.optimize()
-    races = {race.number: race for race in races_of(scenario)}
+    races = {race.name: race for race in races_of(scenario)}
     plan = facade.schedule
     configurations = facade.intensifier.configurations
     winner = configurations.number_of(facade.intensifier.get_incumbent())
 
     contests = acband(plan, np.random.default_rng([scenario.seed, 2]))
-    stream = RaceStream(contests, statistic=statistic)
+    stream = RaceStream(contests, statistic=statistic, early_stopping=None)
+    numbers = {}
     while isinstance(race := stream.ask(), Race):
-        seed = races[race.instance].key.seed
+        name = f"1.{race.epoch}.{race.round}.{race.group}.{race.index}"
+        numbers[name] = race.instance
+        seed = races[name].key.seed
         stream.tell(race, Outcome([noisy(configurations[n], seed) for n in race.racers]))
     assert stream.winner == winner
 
@@ -358,12 +362,13 @@ def test_it_finds_what_the_core_and_the_simulation_find(statistic, k, make_scena
         "n_candidates": plan.n_candidates,
         "statistic": statistic,
         "seed": scenario.seed,
+        **PAPER,
     }
     drawn = simulate(RuntimeTable(np.ones(shape), cutoff=9.0), **arguments)
     times = np.ones(shape)
-    for number, race in races.items():
+    for name, race in races.items():
         for racer, value in zip(race.racers, race.values, strict=True):
-            times[drawn.configurations[racer], drawn.instances[number]] = value.cost
+            times[drawn.configurations[racer], drawn.instances[numbers[name]]] = value.cost
     result = simulate(RuntimeTable(times, cutoff=9.0), **arguments)
     assert result.incumbent == drawn.configurations[winner]
 

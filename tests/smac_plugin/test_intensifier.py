@@ -18,7 +18,7 @@ from smac import (
 )
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
 from smac.runhistory.enumerations import StatusType
-from targets import a_scenario, always_crashing, noisy, often_crashing, on_instance
+from targets import PAPER, a_scenario, always_crashing, noisy, often_crashing, on_instance
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import FirstRaceCrashedError
@@ -34,7 +34,7 @@ STOCK = [
 
 
 def in_stock(facade, scenario, target, *, options=None, **arguments):
-    intensifier = ACBandIntensifier(scenario, **(options or {}))
+    intensifier = ACBandIntensifier(scenario, **PAPER, **(options or {}))
     return facade(scenario, target, intensifier=intensifier, logging_level=False, **arguments)
 
 
@@ -45,7 +45,8 @@ def trials_of(facade) -> set[tuple[float, str | None, int]]:
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> ACBandFacade:
-    facade = ACBandFacade(a_scenario(tmp_path_factory.mktemp("acband")), noisy, logging_level=False)
+    scenario = a_scenario(tmp_path_factory.mktemp("acband"))
+    facade = ACBandFacade(scenario, noisy, logging_level=False, **PAPER)
     facade.optimize()
     return facade
 
@@ -69,13 +70,23 @@ def test_under_dask_it_does_the_same(make_scenario, reference, four_workers):
     assert smac.runhistory.running == 0
 
 
+def test_with_dask_processes_of_smacs_own_it_does_the_same(make_scenario, reference):
+    smac = in_stock(RandomFacade, make_scenario(n_workers=2), noisy)
+    try:
+        assert smac.optimize() == reference.intensifier.get_incumbent()
+        assert trials_of(smac) == trials_of(reference)
+    finally:
+        smac._runner._client.close()  # at the interpreter's end its workers would be waited for
+
+
 @pytest.mark.parametrize("facade", [AlgorithmConfigurationFacade, RandomFacade])
 def test_with_instances(facade, make_scenario):
     names = [f"i{n}" for n in range(100)]
     settings = {"instances": names, "instance_features": {n: [len(n)] for n in names}}
     smac = in_stock(facade, make_scenario(**settings), on_instance)
     incumbent = smac.optimize()
-    own = ACBandFacade(make_scenario(name="own", **settings), on_instance, logging_level=False)
+    scenario = make_scenario(name="own", **settings)
+    own = ACBandFacade(scenario, on_instance, logging_level=False, **PAPER)
     assert own.optimize() == incumbent
     assert trials_of(smac) == trials_of(own)
     assert smac.validate(incumbent) == pytest.approx(own.validate(incumbent))
@@ -116,9 +127,7 @@ def test_crashes_in_a_stock_facade(make_scenario):
 
 
 def test_a_limit_that_is_met_loses_and_is_no_reason_to_stop(make_scenario):
-    """With SMAC's own limits, which know whole seconds only."""
-
-    def target(config: Configuration, seed: int) -> float:
+        def target(config: Configuration, seed: int) -> float:
         if config["x"] > 0.4:
             time.sleep(30)
         return 0.5
@@ -132,7 +141,7 @@ def test_a_limit_that_is_met_loses_and_is_no_reason_to_stop(make_scenario):
 
 
 def test_the_schedule_is_there_without_a_facade(make_scenario, reference):
-    intensifier = ACBandIntensifier(make_scenario())
+    intensifier = ACBandIntensifier(make_scenario(), **PAPER)
     assert str(intensifier.schedule) == str(reference.schedule)
 
 

@@ -34,10 +34,10 @@ values = st.builds(
     additional_info=st.dictionaries(st.text(), st.text() | st.integers() | st.booleans()),
 )
 records = st.builds(
-    lambda number, key, values, n_trials: RaceRecord(
-        number, key, tuple(range(len(values))), tuple(values), 1.5, n_trials
+    lambda name, key, values, n_trials: RaceRecord(
+        name, key, tuple(range(len(values))), tuple(values), 1.5, n_trials
     ),
-    number=st.integers(0, 1000),
+    name=st.text(),
     key=st.builds(InstanceKey, instance=st.none() | st.text(), seed=st.integers(0, 2**31)),
     values=st.lists(values, min_size=1, max_size=4),
     n_trials=st.integers(0, 1000),
@@ -94,7 +94,7 @@ def test_plans_come_back_as_they_were(tmp_path):
 def test_a_race_is_in_the_file_as_soon_as_it_is_added(tmp_path):
     journal = Journal(tmp_path / "journal.jsonl")
     journal.start(IDENTITY)
-    record = RaceRecord(0, InstanceKey(None, 3), (4,), (TrialValue(cost=1.0),), 0.0, 1)
+    record = RaceRecord("1.1.1.0.0", InstanceKey(None, 3), (4,), (TrialValue(cost=1.0),), 0.0, 1)
     journal.add_race(record, [{"x": 1}])
     assert Journal(journal.path).read().races == [record]
 
@@ -104,7 +104,7 @@ def test_a_race_is_in_the_file_as_soon_as_it_is_added(tmp_path):
 def test_cut_anywhere_it_gives_back_all_whole_lines_and_can_be_continued(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
     races = [
-        RaceRecord(n, InstanceKey("ü", n), (0, n + 1), (TrialValue(cost=1.0),) * 2, 0.5, 2 * n)
+        RaceRecord(str(n), InstanceKey("ü", n), (0, n + 1), (TrialValue(cost=1.0),) * 2, 0.5, 2 * n)
         for n in range(4)
     ]
     written(path, races)

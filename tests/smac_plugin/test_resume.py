@@ -17,6 +17,7 @@ from smac.callback.callback import Callback
 from smac.initial_design import DefaultInitialDesign
 from smac.runhistory.runhistory import RunHistory
 from targets import (
+    PAPER,
     Counted,
     a_scenario,
     a_space,
@@ -50,7 +51,7 @@ class Stop(Callback):
 
 def start(directory: Path, *, target=noisy, callbacks=(), settings=None, **options) -> ACBandFacade:
     scenario = a_scenario(directory, **(settings or {}))
-    options = {"callbacks": list(callbacks), "logging_level": False, **options}
+    options = {**PAPER, "callbacks": list(callbacks), "logging_level": False, **options}
     return ACBandFacade(scenario, target, **options)
 
 
@@ -100,6 +101,20 @@ def test_killed_again_and_again_it_ends_all_the_same(tmp_path, in_process, unint
     assert n_kills == 9  # each time three whole races more, of 29
     assert_same_run(start(tmp_path), uninterrupted)
     assert n_calls(calls) == uninterrupted.runhistory.finished + 2 * n_kills
+
+
+def test_with_groups_that_end_early_and_a_playoff_it_goes_on_too(tmp_path, in_process):
+    options = {"early_stopping": 0.1, "playoff": 30, "n_candidates": 6}
+    (tmp_path / "broken").mkdir()
+    whole = start(tmp_path / "whole", **options)
+    whole.optimize()
+    calls = tmp_path / "calls"
+    arguments = (tmp_path / "broken", calls, 11, signal.SIGKILL, options)
+    for _ in range(2):
+        assert in_process(run_and_be_killed, *arguments) == -signal.SIGKILL
+    facade = start(tmp_path / "broken", **options)
+    facade.optimize()
+    assert_same_run(facade, whole)
 
 
 @pytest.mark.parametrize("n_lost", [1, 30])
@@ -297,7 +312,7 @@ def test_changed_additional_configurations_are_listed(tmp_path):
     extra = scenario.configspace.sample_configuration()
     design = DefaultInitialDesign(scenario, additional_configs=[extra])
     with pytest.raises(RunDiffersError, match="given: 0 before, 1 now"):
-        ACBandFacade(scenario, noisy, initial_design=design, logging_level=False)
+        ACBandFacade(scenario, noisy, initial_design=design, logging_level=False, **PAPER)
 
 
 def test_the_seed_of_the_scenario_has_a_directory_of_its_own(tmp_path):
@@ -367,7 +382,7 @@ def test_a_stock_facade_goes_on(facade, moment, tmp_path, in_process, uninterrup
     smac = facade(
         scenario,
         noisy_and_killed,
-        intensifier=ACBandIntensifier(scenario),
+        intensifier=ACBandIntensifier(scenario, **PAPER),
         logging_level=False,
     )
     assert smac.runhistory.finished == moment - 1
@@ -384,7 +399,7 @@ def test_a_stock_facade_goes_on(facade, moment, tmp_path, in_process, uninterrup
 def test_a_stock_facade_runs_again_what_was_running(tmp_path, uninterrupted):
     def facade() -> RandomFacade:
         scenario = a_scenario(tmp_path)
-        intensifier = ACBandIntensifier(scenario)
+        intensifier = ACBandIntensifier(scenario, **PAPER)
         return RandomFacade(scenario, noisy, intensifier=intensifier, logging_level=False)
 
     first = facade()
@@ -401,14 +416,14 @@ def test_a_stock_facade_plans_further_passes_alike(tmp_path, in_process):
     """Under a time limit the second pass is planned from how many trials the first one took."""
     settings = {"walltime_limit": 600, "n_trials": 220, "name": "passes"}
     scenario = a_scenario(tmp_path / "whole", **settings)
-    intensifier = ACBandIntensifier(scenario)
+    intensifier = ACBandIntensifier(scenario, **PAPER)
     whole = RandomFacade(scenario, noisy, intensifier=intensifier, logging_level=False)
     whole.optimize()
 
     arguments = (RandomFacade, tmp_path, 30, settings)
     assert in_process(run_stock_and_be_killed, *arguments) == -signal.SIGKILL
     scenario = a_scenario(tmp_path, **settings)
-    again = ACBandIntensifier(scenario)
+    again = ACBandIntensifier(scenario, **PAPER)
     RandomFacade(scenario, noisy_and_killed, intensifier=again, logging_level=False).optimize()
     assert len(again.plans) > 1
     assert [str(p.schedule) for p in again.plans] == [str(p.schedule) for p in intensifier.plans]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from smac.runhistory.enumerations import StatusType
-from targets import a_scenario, noisy, often_crashing, on_instance
+from targets import PAPER, a_scenario, noisy, often_crashing, on_instance
 
 from acband_configspace import ACBandFacade
 
 
 def quiet(scenario, target, **options) -> ACBandFacade:
-    return ACBandFacade(scenario, target, logging_level=False, **options)
+    return ACBandFacade(scenario, target, logging_level=False, **{**PAPER, **options})
 
 
 @pytest.fixture(params=["serial", "dask"])
