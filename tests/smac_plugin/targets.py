@@ -22,7 +22,6 @@ from acband_configspace import ACBandFacade
 from acband_configspace.smac_plugin.journal import Journal
 from acband_configspace.smac_plugin.trials import RaceRecord
 
-
 #: Every race of the schedule is run: how many trials there will be is known before.
 PAPER: dict[str, Any] = {"early_stopping": None, "playoff": 0}
 

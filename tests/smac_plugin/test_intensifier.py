@@ -127,7 +127,7 @@ def test_crashes_in_a_stock_facade(make_scenario):
 
 
 def test_a_limit_that_is_met_loses_and_is_no_reason_to_stop(make_scenario):
-        def target(config: Configuration, seed: int) -> float:
+    def target(config: Configuration, seed: int) -> float:
         if config["x"] > 0.4:
             time.sleep(30)
         return 0.5
