@@ -45,7 +45,10 @@ class LinearRunHistory(RunHistory):
     ) -> float | list[float]:
         """Return the mean cost of a configuration, over all its trials if no keys are given."""
         if instance_seed_budget_keys is None:
-            return self._cost_per_config.get(self._config_ids.get(config, -1), math.nan)
+            # Not SMAC's cache, which ``update_costs`` may have filled for some instances only.
+            id_ = self._config_ids.get(config, -1)
+            total, n_known = self._known_costs.get(id_, (0.0, 0))
+            return total / n_known if n_known else self._cost_per_config.get(id_, math.nan)
         return super().average_cost(config, instance_seed_budget_keys, normalize)
 
     def _add(self, k: TrialKey, v: TrialValue, status: StatusType) -> None:

@@ -15,7 +15,7 @@ from smac import RandomFacade
 from smac.facade.abstract_facade import AbstractFacade
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
-from targets import a_scenario, a_space, noisy, result_of
+from targets import PAPER, a_scenario, a_space, noisy, result_of
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
@@ -149,7 +149,7 @@ def test_optimize_goes_on_in_the_same_process_after_an_interruption(make_scenari
 
 
 def test_what_is_told_unasked_counts_towards_n_trials_and_cuts_no_race(make_scenario):
-    smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False)
+    smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False, **PAPER)
     other = a_space()
     other.seed(99)
     space = smac.scenario.configspace

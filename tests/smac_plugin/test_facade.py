@@ -319,7 +319,11 @@ def test_four_workers_do_the_same_as_one(options, tmp_path, four_workers):
         facade = quiet(scenario, noisy, dask_client=client, **options)
         incumbent = facade.optimize()
         results[workers] = (dict(incumbent), without_times(races_of(scenario)))
-    assert results["one"] == results["four"]
+    assert results["one"][0] == results["four"][0]
+    if options is PAPER:
+        assert results["one"] == results["four"]
+    else:  # some were running already when their group was decided
+        assert all(race in results["four"][1] for race in results["one"][1])
 
 
 @pytest.mark.parametrize("n_workers", [2, 4])
