@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acband_configspace.acband import acband
+from acband_configspace.elimination import Verdict
 from acband_configspace.instances import SEED_LIMIT, InstanceKey, Instances
 from acband_configspace.schedule import Schedule, Supply
 
@@ -33,7 +34,9 @@ def meetings(
         while True:
             keys = instances.of_contest(contest)
             result += zip(contest.groups.tolist(), keys, strict=True)
-            contest = contests.send(contest.groups[:, : contest.plan.survivors])
+            plan = contest.plan
+            n_raced = np.full(plan.n_groups, plan.races_per_group)
+            contest = contests.send(Verdict(contest.groups[:, : plan.survivors], n_raced))
     except StopIteration:
         return result
 
