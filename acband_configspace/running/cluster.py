@@ -6,39 +6,22 @@ Which worker gets which race is decided here and not by Dask, which knows nothin
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
-import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Hashable, Mapping
-from concurrent.futures import CancelledError
-from concurrent.futures import Future as ThreadFuture
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from queue import Empty, SimpleQueue
 from typing import Any
-
-from distributed import Client, Future, KilledWorker
 
 from acband_configspace.errors import NoWorkersError, SchedulerLostError
 from acband_configspace.running.driver import RaceOrder, unstarted
+from acband_configspace.running.link import Arrival, DaskLink, Failure
 from acband_configspace.running.messages import Job
-from acband_configspace.running.race import Clock, RacerStatus, RaceReport, RaceSpec
-from acband_configspace.running.racetrack import (
-    StarterDiedError,
-    TargetLoadError,
-    jobs_of,
-    with_values,
-)
-from acband_configspace.running.remote import (
-    CLOSING_SECONDS,
-    RaceSite,
-    TrackSettings,
-    cancel_races,
-    run_race,
-)
+from acband_configspace.running.race import Clock, RaceReport, RacerStatus, RaceSpec
+from acband_configspace.running.racetrack import jobs_of, with_values
+from acband_configspace.running.remote import CLOSING_SECONDS, RaceSite, TrackSettings
 from acband_configspace.running.roster import Member, Roster
 from acband_configspace.running.targets import Target
 
@@ -46,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks at which workers there are.
 LOOK_INTERVAL = 0.5
-#: Seconds the scheduler may take to answer.
-ANSWER_SECONDS = 10.0
 #: A race that has lost so many workers is not tried on another.
 MOST_LOSSES = 3
 #: While races take fewer seconds than this on average, each worker has one more waiting, so that
@@ -74,19 +55,8 @@ class _Sent:
     """A race on a worker."""
 
     race: _Race
-    order: RaceOrder
+    task: str
     worker: str
-    future: Future
-    follower: ThreadFuture[None]
-
-
-@dataclass(frozen=True)
-class _Arrival:
-    """What became of a task: a report, or an error."""
-
-    key: str
-    report: RaceReport | None
-    error: BaseException | None
 
 
 class RaceCluster:
@@ -107,7 +77,7 @@ class RaceCluster:
 
     def __init__(
         self,
-        client: Client,
+        client: Any,
         target: Target,
         *,
         racers: int,
@@ -118,9 +88,6 @@ class RaceCluster:
         shared: object = None,
         worker_timeout: float = 300.0,
     ) -> None:
-        if client.asynchronous:
-            raise ValueError("client must not be asynchronous but got one that is")
-        self._client = client
         self._target = target
         self._settings = TrackSettings(
             pickled_function=target.pickled_function,
@@ -133,16 +100,15 @@ class RaceCluster:
         )
         self._worker_timeout = worker_timeout
         self._site = f"acband-{uuid.uuid4().hex[:12]}"
-        self._is_set_up = False
+        self._link = DaskLink(client, RaceSite(self._site, self._settings))
         self._roster = Roster(racers)
         self._last_look = -math.inf
         self._unused_since: float | None = None
         self._unfinished: dict[Hashable, _Race] = {}
         self._waiting: deque[_Race] = deque()
         self._sent: dict[str, _Sent] = {}
-        self._arrived: SimpleQueue[_Arrival] = SimpleQueue()
+        self._to_cancel: list[_Sent] = []
         self._reports: list[RaceReport] = []
-        self._to_cancel: dict[str, list[str]] = {}
         self._races_started = 0
         self._mean_seconds: float | None = None
         self._look_for_workers()
@@ -188,7 +154,9 @@ class RaceCluster:
             self._send_cancellations()
             self._send_races()
             remaining = max(0.0, deadline - time.monotonic())
-            self._hear(min(remaining, LOOK_INTERVAL) if not self._reports else 0.0)
+            patience = 0.0 if self._reports else min(remaining, LOOK_INTERVAL)
+            for arrival in self._link.hear(patience):
+                self._take_in(arrival)
             if remaining == 0.0:
                 break
         self._send_races()  # the workers need not wait until the reports are read
@@ -206,60 +174,38 @@ class RaceCluster:
         if race in self._waiting:
             self._waiting.remove(race)
             self._end(race, RacerStatus.CANCELLED)
-        for sent in self._sent.values():
-            if sent.race is race:
-                self._to_cancel.setdefault(sent.worker, []).append(sent.order.key)
+        self._to_cancel += [sent for sent in self._sent.values() if sent.race is race]
 
     def close(self) -> None:
         """Stop all races and close the race tracks on the workers. Races are not reported."""
-        futures = [sent.future for sent in self._sent.values()]
-        for sent in self._sent.values():
-            sent.follower.cancel()
-        for pending in (self._unfinished, self._waiting, self._sent, self._to_cancel):
-            pending.clear()
+        self._unfinished.clear()
+        self._waiting.clear()
+        self._sent.clear()
+        self._to_cancel.clear()
         self._reports.clear()
-        if self._client.status != "running":
-            return  # without a scheduler the workers end, and with them the racers
-        try:
-            self._client.cancel(futures)
-            if self._is_set_up:
-                self._is_set_up = False
-                self._ask_scheduler(
-                    self._client.scheduler.unregister_worker_plugin,
-                    name=self._site,
-                    seconds=self._settings.grace + 2 * CLOSING_SECONDS,
-                )
-        except Exception as error:  # some worker is dying: its racers die with it
-            logger.warning("Some workers could not be told that the run is over: %s", error)
+        self._link.close(self._settings.grace + 2 * CLOSING_SECONDS)
 
     # --- workers -----------------------------------------------------------------------------
 
     def _look_for_workers(self) -> None:
         """See who is there; races of workers that are gone go back to the queue."""
         self._last_look = time.monotonic()
-        if self._client.status in ("closing", "closed"):
+        if self._link.is_lost:
             raise SchedulerLostError(
                 "the connection to the Dask scheduler is lost. Everything so far is saved: start "
                 "the script again, with a scheduler that runs, and it goes on"
             )
-        try:
-            threads, running = self._ask_scheduler(self._worker_threads)
-        except (OSError, asyncio.TimeoutError) as error:  # the client connects again, or closes
-            logger.debug("The scheduler does not answer: %s", error)
-            return
-        for member in self._roster.update(threads, running):
-            self._lose_worker(member)
-        self._check_unused()
-
-    async def _worker_threads(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        scheduler = self._client.scheduler
-        return await scheduler.ncores(), await scheduler.ncores_running()
+        known = self._link.threads()
+        if known is not None:
+            for member in self._roster.update(*known):
+                self._lose_worker(member)
+            self._check_unused()
 
     def _check_unused(self) -> None:
         """Wait for workers, but not for ever, if no race is running and none can be sent."""
         if self._sent or not self._waiting or self._roster.capacity:
             if self._unused_since is not None:
-                logger.info("There are workers again.")
+                logger.info("The Dask cluster has workers again.")
             self._unused_since = None
             return
         now = time.monotonic()
@@ -270,7 +216,7 @@ class RaceCluster:
                 "for one.",
                 self._worker_timeout,
             )
-        elif now - self._unused_since > self._worker_timeout:
+        if now - self._unused_since >= self._worker_timeout:
             raise NoWorkersError(
                 f"the Dask cluster has had no worker for {self._worker_timeout} seconds "
                 "(worker_timeout). Everything so far is saved: start the script again when there "
@@ -281,49 +227,22 @@ class RaceCluster:
         lost = [sent for sent in self._sent.values() if sent.worker == member.address]
         if not lost:
             return
-        in_order = self._has_left_in_order(member.address)
+        in_order = self._link.has_left_in_order(member.address)
         how = "has left" if in_order else "is lost"
-        logger.warning("Worker %s %s; %s races are run again.", member.address, how, len(lost))
+        logger.warning("Worker %s %s; races run again: %s.", member.address, how, len(lost))
         for sent in reversed(lost):  # each goes to the head of the queue
             self._take_back(sent, counts=not in_order)
-
-    def _has_left_in_order(self, address: str) -> bool:
-        """Return whether a worker was closed, rather than killed by what it ran."""
-        try:
-            events = self._client.get_events(address)
-        except Exception:  # no answer, no excuse
-            return False
-        messages = [message for _, message in events if isinstance(message, dict)]
-        return any(
-            message.get("action") == "closing-worker" or message.get("expected")
-            for message in messages
-        )
-
-    def _set_up(self) -> None:
-        """Have the scheduler send the target to all workers, now and later."""
-        for chances in (2, 1, 0):
-            try:
-                self._client.register_plugin(
-                    RaceSite(self._site, self._settings), name=self._site
-                )
-                break
-            except OSError:  # a worker was lost just now
-                if not chances:
-                    raise
-                time.sleep(LOOK_INTERVAL)
-        self._is_set_up = True
-        self._roster.forgive()
 
     # --- races -------------------------------------------------------------------------------
 
     def _send_races(self) -> None:
         """Send as many races as the workers have room for, in order."""
-        if not self._waiting or self._client.status != "running":
+        if not self._waiting or not self._link.is_up:
             return
-        if not self._is_set_up:
-            self._set_up()
+        if self._link.set_up():
+            self._roster.forgive()
         is_quick = self._mean_seconds is not None and self._mean_seconds < LOOK_AHEAD_BELOW
-        left: deque[_Race] = deque()
+        held_back: list[_Race] = []
         while self._waiting:
             race = self._waiting.popleft()
             if race.losses:
@@ -332,80 +251,39 @@ class RaceCluster:
                 member = self._roster.choose(look_ahead=int(is_quick))
             if member is not None:
                 self._send(race, member)
-            else:
-                left.append(race)
-                if not race.losses:
-                    break
-        self._waiting.extendleft(reversed(left))
+                continue
+            held_back.append(race)
+            if not race.losses:
+                break
+        self._waiting.extendleft(reversed(held_back))
 
     def _send(self, race: _Race, member: Member) -> None:
         race.tries += 1
         # A name of its own for each try: a late answer to an earlier one must not count.
-        order = RaceOrder(f"{self._site}-{race.number}-{race.tries}", race.jobs, race.stop_losers)
-        future = self._client.submit(
-            run_race,
-            self._site,
-            order,
-            key=order.key,
-            pure=False,
-            retries=0,
-            workers=[member.address],
-            allow_other_workers=False,
-        )
-        loop = self._client.loop.asyncio_loop
-        follower = asyncio.run_coroutine_threadsafe(self._follow(order.key, future), loop)
+        task = f"{self._site}-{race.number}-{race.tries}"
+        self._link.send(RaceOrder(task, race.jobs, race.stop_losers), member.address)
         member.races.add(race.number)
-        self._sent[order.key] = _Sent(race, order, member.address, future, follower)
+        self._sent[task] = _Sent(race, task, member.address)
 
-    async def _follow(self, key: str, future: Future) -> None:
-        """Fetch the result of a task as soon as it is there.
-
-        If the worker dies before it is fetched, Dask waits for it to come back. We do not: the
-        look for workers gives the race to another one and calls this off.
-        """
-        try:
-            report = await future
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
-            self._arrived.put(_Arrival(key, None, error))
-        else:
-            self._arrived.put(_Arrival(key, report, None))
-
-    def _hear(self, patience: float) -> None:
-        """Wait for a task to end, and take in what has become of all that have."""
-        try:
-            arrival = self._arrived.get(timeout=patience) if patience else self._arrived.get(False)
-            while True:
-                sent = self._sent.get(arrival.key)
-                if sent is not None:  # else it was given up
-                    self._take_in(sent, arrival)
-                arrival = self._arrived.get(False)
-        except Empty:
-            pass
-
-    def _take_in(self, sent: _Sent, arrival: _Arrival) -> None:
-        error = arrival.error
+    def _take_in(self, arrival: Arrival) -> None:
+        sent = self._sent.get(arrival.key)
+        if sent is None:  # it was given up before
+            return
         if arrival.report is not None:
             self._forget(sent)
             self._note_time(arrival.report)
-            report = with_values(arrival.report)
-            self._reports.append(replace(report, key=sent.race.key))
-        elif isinstance(error, TargetLoadError):
-            raise error
-        elif isinstance(error, (KilledWorker, StarterDiedError)):
-            self._take_back(sent, counts=True)
-        elif isinstance(error, CancelledError):
-            # The client has lost the scheduler, or was restarted: what we set up may be gone.
-            self._is_set_up = False
-            self._take_back(sent, counts=False)
+            self._reports.append(replace(with_values(arrival.report), key=sent.race.key))
+        elif arrival.failure is Failure.TARGET_UNFIT:
+            assert arrival.error is not None
+            raise arrival.error
         else:
-            logger.warning("Worker %s gets no more races: %s", sent.worker, error)
-            self._roster.exclude(sent.worker)
-            self._take_back(sent, counts=False)
+            if arrival.failure is Failure.WORKER_UNFIT:
+                logger.warning("Worker %s gets no more races: %s", sent.worker, arrival.error)
+                self._roster.exclude(sent.worker)
+            self._take_back(sent, counts=arrival.failure is Failure.WORKER_DIED)
 
     def _take_back(self, sent: _Sent, *, counts: bool) -> None:
-        """Put a race back to the head of the queue, unless it is known to be of no use."""
+        """Put a race back to the head of the queue, unless there is no point in trying again."""
         self._forget(sent)
         race = sent.race
         if counts:
@@ -414,23 +292,19 @@ class RaceCluster:
             self._end(race, RacerStatus.CANCELLED)
         elif len(race.losses) >= MOST_LOSSES:
             workers = ", ".join(race.losses)
-            error = f"the race was not tried again after its worker died each time: {workers}"
+            error = f"the race is not tried again, because its worker died each time: {workers}"
             logger.warning("Race %s is given up: %s", race.key, error)
             self._end(race, RacerStatus.CRASHED, error)
         else:
             self._waiting.appendleft(race)
 
     def _forget(self, sent: _Sent) -> None:
-        """Let go of a task, so that Dask does too."""
-        del self._sent[sent.order.key]
+        del self._sent[sent.task]
         self._roster.release(sent.race.number)
-        sent.follower.cancel()
-        if self._client.status == "running":
-            sent.future.release()
+        self._link.drop([sent.task])
 
     def _end(self, race: _Race, status: RacerStatus, error: str | None = None) -> None:
-        order = RaceOrder("", race.jobs, race.stop_losers)
-        self._reports.append(replace(unstarted(order, status, error), key=race.key))
+        self._reports.append(unstarted(race.key, race.jobs, status, error))
 
     def _note_time(self, report: RaceReport) -> None:
         seconds = max(racer.time for racer in report.racers)
@@ -438,21 +312,8 @@ class RaceCluster:
         self._mean_seconds = 0.8 * mean + 0.2 * seconds
 
     def _send_cancellations(self) -> None:
-        """Tell workers which races to stop, without waiting for those that do not answer."""
-        if self._to_cancel:
-            told, self._to_cancel = self._to_cancel, {}
-            threading.Thread(target=self._tell_to_cancel, args=(told,), daemon=True).start()
-
-    def _tell_to_cancel(self, told: Mapping[str, list[str]]) -> None:
-        keys = [key for some in told.values() for key in some]
-        try:
-            self._client.run(
-                cancel_races, self._site, keys, workers=list(told), on_error="ignore"
-            )
-        except Exception as error:  # lost workers, then: their races are reported as cancelled
-            logger.debug("Workers could not be told to stop races: %s", error)
-
-    def _ask_scheduler(
-        self, question: Any, *, seconds: float = ANSWER_SECONDS, **arguments: Any
-    ) -> Any:
-        return self._client.sync(question, callback_timeout=seconds, **arguments)
+        doomed = [sent for sent in self._to_cancel if sent.task in self._sent]
+        self._to_cancel.clear()
+        if doomed:
+            workers = sorted({sent.worker for sent in doomed})
+            self._link.cancel([sent.task for sent in doomed], workers)

@@ -10,13 +10,13 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
 
 from acband_configspace.running.messages import Job
-from acband_configspace.running.race import RacerReport, RacerStatus, RaceReport
+from acband_configspace.running.race import RaceReport, RacerReport, RacerStatus
 from acband_configspace.running.racetrack import RaceTrack
 
 #: Seconds without a race after which the track, and with it the loaded target, is given up.
@@ -149,7 +149,7 @@ class TrackDriver:
     def _start(self, order: RaceOrder, answer: Future[RaceReport]) -> None:
         if order.key in self._cancelled_ahead:
             self._cancelled_ahead.remove(order.key)
-            answer.set_result(unstarted(order, RacerStatus.CANCELLED))
+            answer.set_result(unstarted(order.key, order.jobs, RacerStatus.CANCELLED))
             return
         self._answers[order.key] = answer
         if self._track is None:
@@ -177,7 +177,9 @@ class TrackDriver:
                 command.answer.set_exception(DriverClosedError("the driver is closed"))
 
 
-def unstarted(order: RaceOrder, status: RacerStatus, error: str | None = None) -> RaceReport:
+def unstarted(
+    key: Hashable, jobs: Sequence[Job], status: RacerStatus, error: str | None = None
+) -> RaceReport:
     """Return a report of a race that none of the racers took part in."""
     racer = RacerReport(status, started=time.time(), error=error)
-    return RaceReport(order.key, (racer,) * len(order.jobs), winner=None)
+    return RaceReport(key, (racer,) * len(jobs), winner=None)

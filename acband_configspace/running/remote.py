@@ -59,7 +59,7 @@ class _SentTarget:
         raise NotImplementedError("jobs come ready to a worker")
 
 
-class RaceSite(WorkerPlugin):  # type: ignore[misc]  # distributed has no type information
+class RaceSite(WorkerPlugin):
     """The races of one run on one worker.
 
     Args:
@@ -114,14 +114,13 @@ class RaceSite(WorkerPlugin):  # type: ignore[misc]  # distributed has no type i
 def run_race(site: str, order: RaceOrder) -> RaceReport:
     """Run a race on the worker that this task is on."""
     plugin = get_worker().plugins.get(site)
-    if plugin is None:
+    if not isinstance(plugin, RaceSite):
         raise DriverClosedError(f"{site} is not, or no more, set up on this worker")
-    report: RaceReport = plugin.run(order)
-    return report
+    return plugin.run(order)
 
 
 def cancel_races(site: str, keys: Sequence[str], dask_worker: Worker) -> None:
     """Stop races on a worker: for ``Client.run``, which does not wait for a free thread."""
     plugin = dask_worker.plugins.get(site)
-    if plugin is not None:
+    if isinstance(plugin, RaceSite):
         plugin.cancel(keys)
