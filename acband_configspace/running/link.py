@@ -22,7 +22,7 @@ from distributed import KilledWorker
 from acband_configspace.running.driver import RaceOrder
 from acband_configspace.running.race import RaceReport
 from acband_configspace.running.racetrack import StarterDiedError, TargetLoadError
-from acband_configspace.running.remote import RaceSite, cancel_races, run_race
+from acband_configspace.running.remote import CLOSING_NOTE, RaceSite, cancel_races, run_race
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class DaskLink:
             return False
         messages = [message for _, message in events if isinstance(message, dict)]
         return any(
-            message.get("action") == "closing-worker" or message.get("expected")
+            message.get("action") == CLOSING_NOTE["action"] or message.get("expected")
             for message in messages
         )
 

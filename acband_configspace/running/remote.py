@@ -7,17 +7,20 @@ that there is and to each that joins later, and closes it with the worker.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Status, Worker, WorkerPlugin, get_worker
 
 from acband_configspace.running.driver import DriverClosedError, RaceOrder, TrackDriver
 from acband_configspace.running.messages import Job
 from acband_configspace.running.race import Clock, RaceReport
 from acband_configspace.running.racetrack import RaceTrack
 
+#: What a worker that is closed leaves behind; Dask's own workers mostly do, too.
+CLOSING_NOTE = {"action": "closing-worker"}
 #: Seconds beyond the grace that a worker waits for its racers to be gone.
 CLOSING_SECONDS = 2.5
 
@@ -78,6 +81,7 @@ class RaceSite(WorkerPlugin):
 
     async def teardown(self, worker: Worker) -> None:
         """Stop the racers; the worker goes on meanwhile."""
+        await _say_goodbye(worker)
         await asyncio.to_thread(self._driver.close, self._settings.grace + CLOSING_SECONDS)
 
     def transition(self, key: Any, start: str, finish: str, **details: Any) -> None:
@@ -109,6 +113,17 @@ class RaceSite(WorkerPlugin):
             grace=settings.grace,
             shared=settings.shared,
         )
+
+
+async def _say_goodbye(worker: Worker) -> None:
+    """Leave word that the worker is closed and not killed, so that no race is suspected of it.
+
+    A worker that gets SIGTERM, as from a batch system, leaves its scheduler without a word.
+    """
+    if worker.status in (Status.closing, Status.closed):
+        with contextlib.suppress(Exception):  # the scheduler may be gone as well
+            note = worker.scheduler.log_event(topic=worker.address, msg=CLOSING_NOTE)
+            await asyncio.wait_for(note, timeout=1)
 
 
 def run_race(site: str, order: RaceOrder) -> RaceReport:

@@ -22,7 +22,8 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file = folder / f"scheduler-{time.monotonic_ns()}.json"
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._workers: dict[subprocess.Popen[bytes], int] = {}
+        """With their numbers of threads."""
         self.scheduler = self._launch(
             "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(self._file)
         )
@@ -33,46 +34,57 @@ class Cluster:
     def address(self) -> str:
         return str(self.client.scheduler.address)
 
-    def add_workers(self, *threads: int) -> list[subprocess.Popen[bytes]]:
-        """Start workers without nannies: killed, they stay dead. Wait until they are there."""
-        count = len(self.client.nthreads()) + len(threads)
-        workers = [self.launch_worker(number) for number in threads]
-        self.await_workers(count)
-        return workers
+    def have_workers(self, *threads: int) -> list[subprocess.Popen[bytes]]:
+        """Have exactly these workers, of earlier tests where possible: they take long to start."""
+        kept = []
+        for number in threads:
+            idle = [w for w in self.living_workers if self._workers[w] == number and w not in kept]
+            kept.append(idle[0] if idle else self.launch_worker(number))
+        for worker in [worker for worker in self._workers if worker not in kept]:
+            self.end(worker)
+        self.await_workers(len(threads))
+        return kept
 
     def launch_worker(self, threads: int = 1) -> subprocess.Popen[bytes]:
-        return self._launch(
+        """Start a worker without a nanny: killed, it stays dead."""
+        worker = self._launch(
             "worker",
             *("--scheduler-file", str(self._file), "--host", "127.0.0.1"),
             *("--nthreads", str(threads), "--no-nanny", "--local-directory", str(self._folder)),
             *("--memory-limit", "0"),
         )
+        self._workers[worker] = threads
+        return worker
 
     def await_workers(self, count: int) -> None:
-        eventually(lambda: len(self.client.nthreads()) == count)
+        """Wait until so many workers take tasks."""
+        eventually(lambda: len(self.client.sync(self.client.scheduler.ncores_running)) == count)
 
     def _launch(self, *arguments: str) -> subprocess.Popen[bytes]:
         with open(self._folder / "log", "ab") as log:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-m", "dask", *arguments, "--no-dashboard"],
                 env={**os.environ, "PYTHONPATH": SEARCH_PATH},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        self._processes.append(process)
-        return process
 
-    def end_workers(self) -> None:
-        for process in self._processes[1:]:
-            process.kill()
-            process.wait()
-        del self._processes[1:]
+    def end(self, worker: subprocess.Popen[bytes]) -> None:
+        del self._workers[worker]
+        kill(worker)
+
+    @property
+    def living_workers(self) -> list[subprocess.Popen[bytes]]:
+        """The workers that were not killed meanwhile."""
+        for worker in [worker for worker in self._workers if worker.poll() is not None]:
+            self.end(worker)
+        return list(self._workers)
 
     def close(self) -> None:
         self.client.close(timeout=3)
-        self.end_workers()
-        kill(self.scheduler)
+        for process in [*self._workers, self.scheduler]:
+            kill(process)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from cluster_helpers import Cluster, eventually
-
-MARK = "ACBAND_CLUSTER_TEST_MARK"
 
 
 @pytest.fixture(scope="session")
@@ -21,14 +18,12 @@ def shared_scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
 
 
 @pytest.fixture
-def cluster(shared_scheduler: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """A cluster without workers. None may be left behind, nor what they have started."""
-    mark = uuid.uuid4().hex
-    monkeypatch.setenv(MARK, mark)
+def cluster(shared_scheduler: Cluster) -> Iterator[Cluster]:
+    """A cluster to have workers in. They may stay, but nothing that they have started."""
     yield shared_scheduler
-    shared_scheduler.end_workers()
-    eventually(lambda: not _marked(mark), 3)
-    shared_scheduler.await_workers(0)
+    for worker in shared_scheduler.living_workers:
+        children = psutil.Process(worker.pid).children(recursive=True)
+        eventually(lambda: not any(child.is_running() for child in children), 3)  # noqa: B023
 
 
 @pytest.fixture
@@ -37,14 +32,3 @@ def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path)
     yield cluster
     cluster.close()
-
-
-def _marked(mark: str) -> list[psutil.Process]:
-    return [process for process in psutil.process_iter() if _is_marked(process, mark)]
-
-
-def _is_marked(process: psutil.Process, mark: str) -> bool:
-    try:
-        return process.environ().get(MARK) == mark and process.status() != "zombie"
-    except psutil.Error:  # gone, or not ours
-        return False

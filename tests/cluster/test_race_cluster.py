@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from cluster_helpers import Cluster, eventually, kill
+from cluster_targets import Counted, Unloadable, run
+from dask.distributed import Client
 
 from acband_configspace.errors import NoWorkersError, SchedulerLostError
 from acband_configspace.running import PythonTarget, RaceReport, RaceSpec, TargetLoadError
 from acband_configspace.running.cluster import RaceCluster
 
 
-def _worker_pid() -> int:
-    """The worker below which this racer runs: it is below a keeper, and that below a starter."""
-    return psutil.Process().parents()[2].pid
-
-
-def _run(configuration: Mapping[str, Any]) -> tuple[int, float, float]:
-    started = time.time()
-    if configuration.get("kills"):
-        os.kill(_worker_pid(), signal.SIGKILL)
-    if "file" in configuration:
-        Path(configuration["file"]).write_text(str(os.getpid()))
-    time.sleep(configuration["seconds"])
-    return _worker_pid(), started, time.time()
-
-
 @pytest.fixture
 def open_cluster(cluster: Cluster) -> Iterator[Callable[..., RaceCluster]]:
     opened = []
 
-    def open_it(target: Any = _run, racers: int = 2, **options: Any) -> RaceCluster:
+    def open_it(target: Any = run, racers: int = 2, **options: Any) -> RaceCluster:
         opened.append(RaceCluster(cluster.client, PythonTarget(target), racers=racers, **options))
         return opened[-1]
 
@@ -62,6 +47,16 @@ def _all_reports(races: RaceCluster, seconds: float = 40.0) -> dict[Any, RaceRep
     return reports
 
 
+def _wait_for(races: RaceCluster, condition: Callable[[], object]) -> None:
+    """Wait until a condition holds before any race is over."""
+
+    def holds() -> object:
+        assert not races.wait(0.02)
+        return condition()
+
+    eventually(holds)
+
+
 def _statuses(report: RaceReport) -> list[str]:
     return [racer.status.value for racer in report.racers]
 
@@ -73,7 +68,7 @@ def _is_alive(file: Path) -> bool:
 def test_losers_are_stopped_on_the_worker(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
 ) -> None:
-    cluster.add_workers(2)
+    cluster.have_workers(2)
     races = open_cluster()
     loser = {"seconds": 60, "file": str(tmp_path / "loser")}
     races.start(RaceSpec("race", (loser, {"seconds": 0.3})))
@@ -87,7 +82,7 @@ def test_losers_are_stopped_on_the_worker(
 def test_each_worker_runs_what_its_threads_allow(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:
-    small, large = cluster.add_workers(1, 5)
+    small, large = cluster.have_workers(1, 5)
     races = open_cluster(racers=2)
     assert races.slots == 1 + 4
     for number in range(10):
@@ -112,7 +107,7 @@ def _most_at_once(events: list[tuple[float, int]]) -> int:
 def test_outstanding_tasks_stay_in_proportion_to_the_cluster(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:
-    cluster.add_workers(1, 1)
+    cluster.have_workers(1, 1)
     races = open_cluster(racers=1)
     for number in range(40):
         races.start(RaceSpec(number, _seconds(0.02)))
@@ -127,11 +122,11 @@ def test_outstanding_tasks_stay_in_proportion_to_the_cluster(
 def test_a_killed_workers_races_run_elsewhere(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
 ) -> None:
-    doomed, _ = cluster.add_workers(1, 1)
+    doomed, _ = cluster.have_workers(1, 1)
     races = open_cluster(racers=1)
     for number in range(2):
         races.start(RaceSpec(number, _seconds(4, file=str(tmp_path / str(number)))))
-    eventually(lambda: all((tmp_path / str(n)).exists() for n in range(2)))
+    _wait_for(races, lambda: all((tmp_path / str(n)).exists() for n in range(2)))
     racers = psutil.Process(doomed.pid).children(recursive=True)
     kill(doomed)
     eventually(lambda: not any(racer.is_running() for racer in racers), 2)
@@ -147,15 +142,14 @@ def test_a_worker_that_is_asked_to_end_hands_its_races_back(
     races = open_cluster(racers=1)
     races.start(RaceSpec("race", _seconds(3, file=str(tmp_path / "pid"))))
     for _ in range(3):
-        (worker,) = cluster.add_workers(1)
-        while not _is_alive(tmp_path / "pid"):
-            races.wait(0.1)
+        (worker,) = cluster.have_workers(1)
+        _wait_for(races, lambda: _is_alive(tmp_path / "pid"))
         started = time.monotonic()
         worker.terminate()
         worker.wait(10)
         assert time.monotonic() - started < 5, "the worker is not held up by its racers"
         assert not _is_alive(tmp_path / "pid")
-    cluster.add_workers(1)
+    cluster.have_workers(1)
     assert _statuses(_all_reports(races)["race"]) == ["finished"]
 
 
@@ -164,7 +158,7 @@ def test_all_workers_gone_and_back(
     open_cluster: Callable[..., RaceCluster],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    (worker,) = cluster.add_workers(1)
+    (worker,) = cluster.have_workers(1)
     races = open_cluster(racers=1)
     for number in range(4):
         races.start(RaceSpec(number, _seconds(0.5)))
@@ -181,11 +175,11 @@ def test_all_workers_gone_and_back(
 def test_workers_that_join_are_used(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:
-    cluster.add_workers(1)
+    cluster.have_workers(1)
     races = open_cluster(racers=1)
     for number in range(6):
         races.start(RaceSpec(number, _seconds(1.0)))
-    cluster.add_workers(1)
+    cluster.have_workers(1, 1)
     workers = {report.racers[0].returned[0] for report in _all_reports(races).values()}
     assert len(workers) == 2
 
@@ -194,7 +188,7 @@ def test_a_race_that_kills_its_worker_three_times_has_crashed(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:
     """And takes no other race with it that often."""
-    workers = cluster.add_workers(2, 2, 2, 2)
+    workers = cluster.have_workers(2, 2, 2, 2)
     races = open_cluster(racers=1)
     races.start(RaceSpec("killer", _seconds(0, kills=True)))
     for number in range(8):
@@ -210,11 +204,11 @@ def test_a_race_that_kills_its_worker_three_times_has_crashed(
 def test_a_cancelled_race_is_stopped_and_reported(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
 ) -> None:
-    cluster.add_workers(1)
+    cluster.have_workers(1)
     races = open_cluster(racers=1)
     for number in range(2):
         races.start(RaceSpec(number, _seconds(60, file=str(tmp_path / str(number)))))
-    eventually(lambda: _is_alive(tmp_path / "0"))
+    _wait_for(races, lambda: _is_alive(tmp_path / "0"))
     started = time.monotonic()
     races.cancel(0)
     races.cancel(1)
@@ -226,14 +220,25 @@ def test_a_cancelled_race_is_stopped_and_reported(
     assert not (tmp_path / "1").exists()
 
 
+def test_races_of_a_client_that_is_gone_are_stopped(cluster: Cluster, tmp_path: Path) -> None:
+    """As when its process is killed: then nobody can ask for it."""
+    cluster.have_workers(1)
+    with Client(cluster.address, set_as_default=False) as client:
+        races = RaceCluster(client, PythonTarget(run), racers=1)
+        races.start(RaceSpec("race", _seconds(60, file=str(tmp_path / "pid"))))
+        _wait_for(races, lambda: _is_alive(tmp_path / "pid"))
+    eventually(lambda: not _is_alive(tmp_path / "pid"), 2)
+    cluster.have_workers()  # its track stays open for a while
+
+
 def test_closing_stops_the_racers_and_leaves_the_client_open(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
 ) -> None:
-    (worker,) = cluster.add_workers(2)
+    (worker,) = cluster.have_workers(2)
     races = open_cluster(racers=1)
     for number in range(2):
         races.start(RaceSpec(number, _seconds(60, file=str(tmp_path / str(number)))))
-    eventually(lambda: _is_alive(tmp_path / "0") and _is_alive(tmp_path / "1"))
+    _wait_for(races, lambda: _is_alive(tmp_path / "0") and _is_alive(tmp_path / "1"))
     started = time.monotonic()
     races.close()
     assert time.monotonic() - started < 2
@@ -242,26 +247,11 @@ def test_closing_stops_the_racers_and_leaves_the_client_open(
     assert cluster.client.submit(sum, [1, 2]).result(10) == 3
 
 
-class _CountedTarget:
-    """Leaves a line in a file wherever it is loaded."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-
-    def __setstate__(self, state: dict[str, str]) -> None:
-        self.__dict__.update(state)
-        with open(self.file, "a") as lines:
-            print(os.getpid(), file=lines)
-
-    def __call__(self, configuration: Mapping[str, Any]) -> None:
-        pass
-
-
 def test_the_target_is_sent_to_each_worker_once(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
 ) -> None:
-    cluster.add_workers(1, 2)
-    races = open_cluster(_CountedTarget(str(tmp_path / "loaded")), racers=1)
+    cluster.have_workers(1, 2)
+    races = open_cluster(Counted(str(tmp_path / "loaded")), racers=1)
     for number in range(20):
         races.start(RaceSpec(number, ({"seconds": 0},)))
     _all_reports(races)
@@ -271,28 +261,17 @@ def test_the_target_is_sent_to_each_worker_once(
 def test_a_target_that_cannot_be_loaded_is_an_error(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:
-    cluster.add_workers(1)
-    races = open_cluster(_Unloadable())
+    cluster.have_workers(1)
+    races = open_cluster(Unloadable())
     races.start(RaceSpec("race", ({},)))
     with pytest.raises(TargetLoadError, match="no such thing"):
         _all_reports(races)
 
 
-class _Unloadable:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _refuse, ()
-
-    def __call__(self, configuration: Mapping[str, Any]) -> None:
-        pass
-
-
-def _refuse() -> None:
-    raise ImportError("no such thing")
-
-
 def test_no_worker_for_too_long_is_an_error(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:
+    cluster.have_workers()
     races = open_cluster(worker_timeout=1)
     races.start(RaceSpec("race", ({},)))
     started = time.monotonic()
@@ -302,10 +281,10 @@ def test_no_worker_for_too_long_is_an_error(
 
 
 def test_a_lost_scheduler_is_an_error(own_cluster: Cluster) -> None:
-    (worker,) = own_cluster.add_workers(1)
-    races = RaceCluster(own_cluster.client, PythonTarget(_run), racers=1)
+    (worker,) = own_cluster.have_workers(1)
+    races = RaceCluster(own_cluster.client, PythonTarget(run), racers=1)
     races.start(RaceSpec("race", _seconds(60)))
-    eventually(lambda: len(psutil.Process(worker.pid).children(recursive=True)) == 3)
+    _wait_for(races, lambda: len(psutil.Process(worker.pid).children(recursive=True)) == 3)
     racers = psutil.Process(worker.pid).children(recursive=True)
     kill(own_cluster.scheduler)
     with pytest.raises(SchedulerLostError, match="goes on"):
