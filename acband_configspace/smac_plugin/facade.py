@@ -22,6 +22,7 @@ from smac.scenario import Scenario
 from acband_configspace.running import Clock
 from acband_configspace.schedule import Schedule
 from acband_configspace.smac_plugin.check import rehearse
+from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
@@ -74,6 +75,13 @@ class ACBandFacade(RandomFacade):
         list of arguments.
     test_instances : list of str | None
         The incumbent and the default are validated on them at the end: see ``test_results``.
+    dask_client : Client | None
+        Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
+        ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
+        trial for each thread. Workers may come and go, but only so many tasks are sent as there
+        is room for: a cluster that adapts to demand needs a minimum. The client stays open.
+    worker_timeout : float
+        How many seconds to wait for workers when the cluster has none, before giving up.
     **options
         Those of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
@@ -98,6 +106,7 @@ class ACBandFacade(RandomFacade):
         callbacks: list[Callback] | None = None,
         overwrite: bool = False,
         dask_client: Client | None = None,
+        worker_timeout: float = 300.0,
         **options: Any,
     ) -> None:
         set_up_logging(logging_level)
@@ -131,23 +140,30 @@ class ACBandFacade(RandomFacade):
         runner = target_function
         if not isinstance(runner, AbstractRunner) and runner is not None:
             limits = {"clock": clock, "par": par, "grace": grace, "to_arguments": to_arguments}
-            parallel = scenario.n_workers > 1 and dask_client is None
-            runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
-        if racing and dask_client is not None:
-            raise ValueError(
-                "dask_client must be None with racing=True: racers run on this machine"
-            )
+            if dask_client is not None:
+                runner = DaskRaceRunner(
+                    scenario,
+                    runner,
+                    dask_client,
+                    k=intensifier.meta["k"],
+                    worker_timeout=worker_timeout,
+                    racing=racing,
+                    **limits,
+                )
+            else:
+                parallel = scenario.n_workers > 1
+                runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
+        elif dask_client is not None and runner is not None:
+            raise TypeError("dask_client must be None with a runner of your own: give it to that")
         self._own_runner = runner
         super().__init__(
             scenario,
-            # SMAC would wrap a runner of ours in Dask to have several workers.
-            None if dask_client is None else runner,
+            None,  # SMAC would wrap a runner of ours in Dask to have several workers
             intensifier=intensifier,
             initial_design=initial_design,
             logging_level=False,
             callbacks=callbacks or [],
             overwrite=overwrite,
-            dask_client=dask_client,
         )
 
     @staticmethod
@@ -183,7 +199,16 @@ class ACBandFacade(RandomFacade):
         """Run to the end of the plan or to a limit, and return the winner.
 
         Interrupted, it leaves a run that goes on when it is started again.
+
+        Parameters
+        ----------
+        data_to_scatter : dict[str, Any] | None
+            With a ``dask_client``: sent to each worker once, and passed to the target function as
+            its argument ``data_to_scatter``.
         """
+        if data_to_scatter and isinstance(self._runner, DaskRaceRunner):
+            self._runner.scatter(data_to_scatter)
+            data_to_scatter = None
         try:
             with exit_on_sigterm():
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
