@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -71,6 +71,9 @@ class ACBandFacade(RandomFacade):
     to_arguments : callable | None
         For a binary with a command line of its own: from (config, instance, seed, cutoff) to the
         list of arguments.
+    success_codes : collection of int | None
+        The exit codes with which a binary says that it came to its end: 0 by default. SAT solvers
+        exit with 10 or 20.
     test_instances : list of str | None
         The incumbent and the default are validated on them at the end: see ``test_results``.
     **options
@@ -90,6 +93,7 @@ class ACBandFacade(RandomFacade):
         par: float = 10.0,
         grace: float = 0.05,
         to_arguments: Callable[..., Sequence[object]] | None = None,
+        success_codes: Collection[int] | None = None,
         intensifier: ACBandIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
@@ -126,9 +130,18 @@ class ACBandFacade(RandomFacade):
         """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
         runner = target_function
         if not isinstance(runner, AbstractRunner) and runner is not None:
-            limits = {"clock": clock, "par": par, "grace": grace, "to_arguments": to_arguments}
             parallel = scenario.n_workers > 1 and dask_client is None
-            runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
+            runner = make_runner(
+                scenario,
+                runner,
+                racing=racing,
+                parallel=parallel,
+                clock=clock,
+                par=par,
+                grace=grace,
+                to_arguments=to_arguments,
+                success_codes=success_codes,
+            )
         if racing and dask_client is not None:
             raise ValueError(
                 "dask_client must be None with racing=True: racers run on this machine"
