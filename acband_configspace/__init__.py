@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from acband_configspace.schedule import sufficient_budget as sufficient_budget
     from acband_configspace.smac_plugin.facade import ACBandFacade as ACBandFacade
     from acband_configspace.smac_plugin.intensifier import ACBandIntensifier as ACBandIntensifier
+    from acband_configspace.smac_plugin.progress import ProgressCallback as ProgressCallback
 
 _HOMES = {
     "ACBandFacade": "acband_configspace.smac_plugin.facade",
     "ACBandIntensifier": "acband_configspace.smac_plugin.intensifier",
+    "ProgressCallback": "acband_configspace.smac_plugin.progress",
     "Schedule": "acband_configspace.schedule",
     "sufficient_budget": "acband_configspace.schedule",
 }
@@ -27,6 +29,7 @@ _HOMES = {
 __all__ = [
     "ACBandFacade",
     "ACBandIntensifier",
+    "ProgressCallback",
     "Schedule",
     "__version__",
     "sufficient_budget",

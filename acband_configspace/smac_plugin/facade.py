@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+from acband_configspace.smac_plugin.progress import ProgressCallback
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
@@ -74,6 +76,9 @@ class ACBandFacade(RandomFacade):
     success_codes : collection of int | None
         The exit codes with which a binary says that it came to its end: 0 by default. SAT solvers
         exit with 10 or 20.
+    progress : bool | None
+        Whether to show a :class:`ProgressCallback`: by default if the standard error stream is a
+        terminal and no such callback is given.
     test_instances : list of str | None
         The incumbent and the default are validated on them at the end: see ``test_results``.
     **options
@@ -99,6 +104,7 @@ class ACBandFacade(RandomFacade):
         test_instances: Sequence[str] | None = None,
         logging_level: int | Path | Literal[False] | None = None,
         callbacks: list[Callback] | None = None,
+        progress: bool | None = None,
         overwrite: bool = False,
         dask_client: Client | None = None,
         **options: Any,
@@ -154,7 +160,7 @@ class ACBandFacade(RandomFacade):
             intensifier=intensifier,
             initial_design=initial_design,
             logging_level=False,
-            callbacks=callbacks or [],
+            callbacks=_with_progress(callbacks or [], progress),
             overwrite=overwrite,
             dask_client=dask_client,
         )
@@ -198,6 +204,9 @@ class ACBandFacade(RandomFacade):
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
         finally:
             self._close_runner()
+            for callback in self._callbacks:
+                if isinstance(callback, ProgressCallback):
+                    callback.close()  # SMAC tells callbacks of the end, but of no exception
         assert not isinstance(incumbent, list)  # one objective, one incumbent
         if self._test_instances is not None and incumbent is not None:
             default = self._scenario.configspace.get_default_configuration()
@@ -256,3 +265,10 @@ class ACBandFacade(RandomFacade):
     def _acband(self) -> ACBandIntensifier:
         assert isinstance(self._intensifier, ACBandIntensifier)
         return self._intensifier
+
+
+def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
+    """Add a progress display if it is wanted and there is none."""
+    given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
+    wanted = sys.stderr.isatty() if progress is None else progress
+    return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
