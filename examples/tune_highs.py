@@ -17,15 +17,10 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from highs_auctions import make_space, solve
+from highs_auctions import CUTOFF, PAR, make_space, solve
 from smac import Scenario
 
 from acband_configspace import ACBandFacade
-
-#: A solver that takes longer than this, in seconds, is stopped.
-CUTOFF = 5.0
-#: And counts as having taken so many times the cutoff.
-PAR = 10.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
