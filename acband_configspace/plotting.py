@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -125,7 +126,7 @@ def plot_sufficient_budget(
     In units of the problem's own γ̄⁻¹, which says how many races tell configurations apart.
     """
     ax = _axes(ax, width=6.4, height=3.8)
-    styles = ("-", "--", ":", "-.")
+    styles: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
     for i, alpha in enumerate(alphas):
         for j, delta in enumerate(deltas):
             budgets = [sufficient_budget(k, alpha, delta) for k in ks]

@@ -62,7 +62,7 @@ class Result:
     n_trials: int
     n_configs: int
     bookkeeping: float
-    """Seconds in which the workers had nothing to do."""
+    """Seconds in which the workers had nothing to do; more than the limit if one was missed."""
     test_costs: list[float] = field(default_factory=list)
     """Mean cost on the test auctions, at each look."""
 
@@ -97,7 +97,7 @@ def run_apart(method: str, seed: int, arguments: argparse.Namespace) -> Result:
         for name in ("seconds", "workers", "instances"):
             command += [f"--{name}", str(getattr(arguments, name))]
         command += ["--first-seed", str(seed)]
-        subprocess.run(command, check=True, timeout=3 * arguments.seconds + 120)
+        subprocess.run(command, check=True, timeout=10 * arguments.seconds + 600)
         return Result(**json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -204,7 +204,7 @@ def tested(results: Sequence[Result], arguments: argparse.Namespace) -> tuple[fl
 def table(default_cost: float, results: Sequence[Result], arguments: argparse.Namespace) -> str:
     head = (
         f"{'method':28}{'test cost':>18}{'speed-up':>10}{'CPU time':>10}{'trials':>8}"
-        f"{'configs':>9}{'bookkeeping':>13}"
+        f"{'configs':>9}{'bookkeeping':>13}{'took':>9}"
     )
     lines = [head, f"{'HiGHS default':28}{default_cost:10.4f} s{'':6}{1:10.2f}"]
     for method in arguments.methods:
@@ -219,12 +219,12 @@ def table(default_cost: float, results: Sequence[Result], arguments: argparse.Na
         lines.append(
             f"{METHODS[method]:28}{costs.mean():8.4f} {spread:7} s{speed_up:10.2f}"
             f"{mean('cpu_time'):8.1f} s{mean('n_trials'):8.0f}{mean('n_configs'):9.0f}"
-            f"{mean('bookkeeping'):11.1f} s"
+            f"{mean('bookkeeping'):11.1f} s{mean('elapsed'):7.0f} s"
         )
     lines.append(
         f"Means over {arguments.seeds} seeds, {arguments.seconds:g} s and {arguments.workers} "
         f"workers each; cost is PAR{PAR:g} of the CPU time with a cutoff of {CUTOFF:g} s on "
-        f"{arguments.test} test auctions."
+        f"{arguments.test} test auctions. Who took longer is judged by what it had by then."
     )
     return "\n".join(lines)
 
@@ -272,7 +272,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1, help="how many runs of each method (1)")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--instances", type=int, default=500, help="to train on (500)")
+    parser.add_argument("--instances", type=int, default=100, help="to train on (100)")
     parser.add_argument("--test", type=int, default=50, help="auctions to test on (50)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--csv", metavar="FILE", help="write the figures of every run")
