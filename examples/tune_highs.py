@@ -16,7 +16,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
-import numpy as np
+from beside_default import comparison, print_found, test_costs
 from highs_auctions import CUTOFF, PAR, make_space, solve
 from smac import Scenario
 
@@ -55,43 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"\nThe run is in {scenario.output_directory}; for a report of it:")
     print(f"python -m acband_configspace report {scenario.output_directory}\n")
     default = scenario.configspace.get_default_configuration()
-    print("Found:")
-    for name, value in sorted(incumbent.items()):
-        mark = "" if default.get(name) == value else f"   (default: {default.get(name)})"
-        print(f"  {name} = {value}{mark}")
-    print(f"\nTesting it beside the default on {arguments.test} fresh auctions ...")
+    print_found(incumbent, default)
+    print(f"\nTesting it beside the default on {arguments.test} fresh auctions ...", flush=True)
     test = [f"test-{number}" for number in range(arguments.test)]
-    tuned, plain = (
-        np.array([trial.value.cost for trial in facade.validate(config, test).trials])
-        for config in (incumbent, default)
-    )
-    print(comparison(tuned, plain))
+    tuned, plain = (test_costs(facade, config, test) for config in (incumbent, default))
+    print(comparison(tuned, plain, cutoff=CUTOFF, par=PAR))
     return 0
-
-
-def comparison(tuned: np.ndarray, plain: np.ndarray) -> str:
-    """Compare costs on the same instances; a run that met the cutoff has cost PAR × CUTOFF."""
-    lines = [f"{'':12}{'mean':>9}{'median':>9}{f'PAR{PAR:g}':>9}{'cutoffs':>9}{'wins':>6}"]
-    for name, own, other in (("tuned", tuned, plain), ("default", plain, tuned)):
-        seconds = np.minimum(own, CUTOFF)
-        lines.append(
-            f"{name:12}{seconds.mean():8.3f}s{np.median(seconds):8.3f}s{own.mean():8.3f}s"
-            f"{np.sum(own > CUTOFF):9}{np.sum(own < other):6}"
-        )
-    low, high = speed_up_interval(tuned, plain)
-    lines.append(
-        f"speed-up by PAR{PAR:g}: {plain.mean() / tuned.mean():.2f} "
-        f"(95 % bootstrap interval {low:.2f} to {high:.2f})"
-    )
-    return "\n".join(lines)
-
-
-def speed_up_interval(tuned: np.ndarray, plain: np.ndarray) -> tuple[float, float]:
-    """Return a 95 % interval for the ratio of the means, instances drawn with replacement."""
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(len(tuned), size=(10_000, len(tuned)))
-    low, high = np.quantile(plain[drawn].mean(axis=1) / tuned[drawn].mean(axis=1), [0.025, 0.975])
-    return float(low), float(high)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
