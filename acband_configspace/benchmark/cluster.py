@@ -99,7 +99,7 @@ def _cluster() -> Iterator[tuple[Any, psutil.Process]]:
         for _ in range(WORKERS):
             settings = ["--nthreads", "1", "--no-nanny", "--local-directory", folder]
             running.enter_context(_dask_process("worker", *at_home, *settings))
-        with Client(scheduler_file=str(file)) as client:
+        with Client(scheduler_file=str(file)) as client:  # type: ignore[no-untyped-call]
             client.wait_for_workers(WORKERS)
             yield client, scheduler
 
@@ -177,7 +177,7 @@ def _race(races: Any, specs: list[Any]) -> float:
 
 
 def _seconds_of(reports: list[Any]) -> float:
-    return sum(max(racer.time for racer in report.racers) for report in reports)
+    return sum(max(float(racer.time) for racer in report.racers) for report in reports)
 
 
 def _sleep(configuration: Mapping[str, Any]) -> None:

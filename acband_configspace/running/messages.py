@@ -37,6 +37,8 @@ class CommandJob:
     """Replace the racer's process by this command."""
 
     arguments: tuple[str, ...]
+    success_codes: frozenset[int] = frozenset({0})
+    """The exit codes of a run that came to its end."""
 
 
 @dataclass(frozen=True)

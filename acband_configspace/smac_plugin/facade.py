@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+from acband_configspace.smac_plugin.progress import ProgressCallback
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
@@ -73,6 +75,12 @@ class ACBandFacade(RandomFacade):
     to_arguments : callable | None
         For a binary with a command line of its own: from (config, instance, seed, cutoff) to the
         list of arguments.
+    success_codes : collection of int | None
+        The exit codes with which a binary says that it came to its end: 0 by default. SAT solvers
+        exit with 10 or 20.
+    progress : bool | None
+        Whether to show a :class:`ProgressCallback`: by default if the standard error stream is a
+        terminal and no such callback is given.
     test_instances : list of str | None
         The incumbent and the default are validated on them at the end: see ``test_results``.
     dask_client : Client | None
@@ -99,11 +107,13 @@ class ACBandFacade(RandomFacade):
         par: float = 10.0,
         grace: float = 0.05,
         to_arguments: Callable[..., Sequence[object]] | None = None,
+        success_codes: Collection[int] | None = None,
         intensifier: ACBandIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
         logging_level: int | Path | Literal[False] | None = None,
         callbacks: list[Callback] | None = None,
+        progress: bool | None = None,
         overwrite: bool = False,
         dask_client: Client | None = None,
         worker_timeout: float = 300.0,
@@ -139,7 +149,13 @@ class ACBandFacade(RandomFacade):
         """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
         runner = target_function
         if not isinstance(runner, AbstractRunner) and runner is not None:
-            limits = {"clock": clock, "par": par, "grace": grace, "to_arguments": to_arguments}
+            limits = {
+                "clock": clock,
+                "par": par,
+                "grace": grace,
+                "to_arguments": to_arguments,
+                "success_codes": success_codes,
+            }
             if dask_client is not None:
                 runner = DaskRaceRunner(
                     scenario,
@@ -162,7 +178,7 @@ class ACBandFacade(RandomFacade):
             intensifier=intensifier,
             initial_design=initial_design,
             logging_level=False,
-            callbacks=callbacks or [],
+            callbacks=_with_progress(callbacks or [], progress),
             overwrite=overwrite,
         )
 
@@ -214,6 +230,9 @@ class ACBandFacade(RandomFacade):
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
         finally:
             self._close_runner()
+            for callback in self._callbacks:
+                if isinstance(callback, ProgressCallback):
+                    callback.close()  # SMAC tells callbacks of the end, but of no exception
         assert not isinstance(incumbent, list)  # one objective, one incumbent
         if self._test_instances is not None and incumbent is not None:
             default = self._scenario.configspace.get_default_configuration()
@@ -294,3 +313,10 @@ class ACBandFacade(RandomFacade):
     def _acband(self) -> ACBandIntensifier:
         assert isinstance(self._intensifier, ACBandIntensifier)
         return self._intensifier
+
+
+def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
+    """Add a progress display if it is wanted and there is none."""
+    given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
+    wanted = sys.stderr.isatty() if progress is None else progress
+    return callbacks if given or not wanted else [*callbacks, ProgressCallback()]

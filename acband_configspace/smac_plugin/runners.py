@@ -8,7 +8,7 @@ import resource
 import shlex
 import time
 import traceback
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -136,6 +136,7 @@ class RaceRunner(AbstractRunner):
         par: float = 10.0,
         grace: float = 0.05,
         to_arguments: Callable[..., Sequence[object]] | None = None,
+        success_codes: Collection[int] | None = None,
     ) -> None:
         super().__init__(scenario, list(required_arguments(scenario)))
         self._accounting = Accounting(
@@ -146,7 +147,7 @@ class RaceRunner(AbstractRunner):
             crash_cost=float(np.max(scenario.crash_cost)),
         )
         self._grace = grace
-        self._target = self._as_target(target, to_arguments)
+        self._target = self._as_target(target, to_arguments, success_codes)
         self._name = getattr(target, "__qualname__", repr(target))
         self._track: Track | None = None
         self._gathered: list[TrialInfo] = []
@@ -159,11 +160,14 @@ class RaceRunner(AbstractRunner):
         self,
         target: Callable[..., Any] | str | Sequence[str],
         to_arguments: Callable[..., Sequence[object]] | None,
+        success_codes: Collection[int] | None,
     ) -> PythonTarget | CommandTarget:
         if not callable(target):
-            return CommandTarget(target, to_arguments=to_arguments)
-        if to_arguments is not None:
-            raise TypeError("to_arguments must be None for a Python function but got one")
+            codes = (0,) if success_codes is None else success_codes
+            return CommandTarget(target, to_arguments=to_arguments, success_codes=codes)
+        for name, option in {"to_arguments": to_arguments, "success_codes": success_codes}.items():
+            if option is not None:
+                raise TypeError(f"{name} must be None for a Python function but got {option!r}")
         check_arguments(target, self._scenario)
         return PythonTarget(target)
 
