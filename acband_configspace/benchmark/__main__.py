@@ -15,6 +15,8 @@ from collections.abc import Sequence
 COMMANDS = {
     "beyond": "beyond",
     "overhead": "overhead",
+    "paper": "paper",
+    "record": "record",
     "race": "race_speed",
     "tables": "tables_speed",
 }

@@ -11,6 +11,7 @@ import datetime
 import json
 import platform
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,9 +66,12 @@ def record(
     folder: Path,
     *,
     workers: int = 1,
+    deadline: float | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Recording:
-    """Run what the journal does not hold yet, and return the whole table.
+    """Run what the journal does not hold yet, and return the instances that all have run on.
+
+    That is the whole table, unless the deadline, by ``time.monotonic()``, has come before.
 
     Raises:
         ValueError: if the journal is that of another recording.
@@ -77,7 +81,7 @@ def record(
     header = _header(solver, plan)
     runtimes = np.full((plan.n_configs, plan.n_instances), np.nan, dtype=np.float32)
     header = _read_journal(journal, header, runtimes)
-    n_done = int(np.isfinite(runtimes).sum() + np.isinf(runtimes).sum())
+    n_done = int((~np.isnan(runtimes)).sum())
     with journal.open("a") as lines:
         if lines.tell() == 0:
             lines.write(json.dumps(header) + "\n")
@@ -93,10 +97,13 @@ def record(
                 _write(lines, pair, seconds)
                 n_done += 1
                 on_progress(n_done, runtimes.size)
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+    complete = ~np.isnan(runtimes).any(axis=0)
     return Recording(
-        runtimes,
+        runtimes[:, complete],
         tuple(json.dumps(dict(configuration)) for configuration in configurations),
-        tuple(name for name, _ in instances),
+        tuple(name for (name, _), done in zip(instances, complete, strict=True) if done),
         header,
     )
 
