@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = Plan(arguments.configurations, arguments.instances, arguments.cutoff, arguments.seed)
     journal = arguments.output.with_suffix(".journal")
     folder = arguments.output.with_suffix(".instances")
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     deadline = started + 60 * arguments.minutes if arguments.minutes is not None else None
 

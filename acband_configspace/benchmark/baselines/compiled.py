@@ -5,6 +5,8 @@ Without it the same functions run as plain Python: the same numbers, some hundre
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,18 +18,14 @@ from acband_configspace.benchmark.tables import RuntimeTable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-try:
-    import numba
-except ImportError:  # pragma: no cover - depends on the installation
-    numba = None
-
-IS_COMPILED = numba is not None
+IS_COMPILED = importlib.util.find_spec("numba") is not None
 
 
 def compiled(function: Function) -> Function:
     """Return the function compiled to machine code if numba is there; kept for the next start."""
-    if numba is None:
+    if not IS_COMPILED:
         return function
+    numba: Any = importlib.import_module("numba")
     result: Function = numba.njit(cache=True)(function)
     return result
 

@@ -87,7 +87,8 @@ class ImpatientCapsAndRuns:
                 or kernel.precheck(race, rules, i, n_checked, log_term)
                 for i in members
             ]
-            return members[np.array(passed, dtype=bool)]
+            kept: Numbers = members[np.array(passed, dtype=bool)]
+            return kept
 
         begun: list[int] = []
         for start, end in zip([0, *self.batch_ends()], self.batch_ends(), strict=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -55,3 +56,8 @@ def drawn_order(table: RuntimeTable, seed: int) -> tuple[Numbers, Numbers]:
 def enough_rows(table: RuntimeTable, wanted: int) -> int:
     """Return how many configurations can be drawn: a small table is used up."""
     return min(wanted, table.n_configs)
+
+
+def candidates(alpha: float, delta: float) -> int:
+    """Return N = ⌈ln δ / ln(1 - α)⌉: one of the best share α is drawn with probability 1 - δ."""
+    return max(1, math.ceil(math.log(delta) / math.log1p(-alpha)))

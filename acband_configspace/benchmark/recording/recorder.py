@@ -99,7 +99,7 @@ def record(
                 on_progress(n_done, runtimes.size)
                 if deadline is not None and time.monotonic() > deadline:
                     break
-    complete = ~np.isnan(runtimes).any(axis=0)
+    complete: npt.NDArray[np.bool_] = np.logical_not(np.isnan(runtimes).any(axis=0))
     return Recording(
         runtimes[:, complete],
         tuple(json.dumps(dict(configuration)) for configuration in configurations),
