@@ -19,6 +19,8 @@ from acband_configspace.checks import probability
 
 #: Runtimes are counted in bins that grow by 2^(1/8), from 2^-12 of the cutoff to all of it.
 BINS_PER_DOUBLING, DOUBLINGS = 8, 12
+#: Room for the queue of a configuration, of at most ⌈25 log2(t log2 r)⌉ runs: 900 for t = 2^30.
+QUEUE_ROOM = 1024
 #: A bound is computed anew after the configuration's run, and for all after so many runs.
 REFRESH = 1000
 
@@ -29,17 +31,19 @@ class ProcrastinationWithConfidence:
 
     On as many configurations as AC-Band's N for α and ζ. The bound (section 3 there) integrates
     the empirical distribution of the runtimes so far, shrunk where it rests on few of them; we
-    round runtimes down to one of 97 values, which can only lower it. An anytime method: it ends
-    when the configuration with the most runs has begun one on every instance of the table, and
-    returns that one. What a run had before it was put off is not paid again.
+    round runtimes down to one of 97 values, which can only lower it. An anytime method: like
+    Structured Procrastination it ends when at most a share δ = 0.2 of a configuration's runs can
+    be in its queue, that is, when it has begun q/δ of them, and returns that configuration. What a
+    run had before it was put off is not paid again.
     """
 
     alpha: float = 0.05
     zeta: float = 0.1
+    capped_share: float = 0.2
 
     def __post_init__(self) -> None:
-        probability("alpha", self.alpha)
-        probability("zeta", self.zeta)
+        for name in ("alpha", "zeta", "capped_share"):
+            probability(name, getattr(self, name))
 
     @property
     def name(self) -> str:
@@ -47,7 +51,7 @@ class ProcrastinationWithConfidence:
         return "SPC"
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
-        """Simulate until one configuration has seen all instances."""
+        """Simulate until one configuration has begun enough runs."""
         rows, columns = drawn_order(table, seed)
         n = enough_rows(table, candidates(self.alpha, self.zeta))
         n_bins = BINS_PER_DOUBLING * DOUBLINGS
@@ -58,6 +62,7 @@ class ProcrastinationWithConfidence:
             gathered(table, rows[:n], columns),
             table.cutoff,
             table.cutoff / 900.0,
+            1.0 / self.capped_share,
             edges,
             np.zeros((n, len(edges)), dtype=np.int64),
             totals,
@@ -71,6 +76,7 @@ class ProcrastinationWithConfidence:
             n_configs=n,
             n_instances=min(int(started.max()), table.n_instances),
             configurations=tuple(rows[:n].tolist()),
+            extra={"n_runs_of_a_configuration": int(started.max())},
         )
 
 
@@ -101,22 +107,22 @@ def procrastinate_with_confidence(
     runtimes: Runtimes,
     cutoff: float,
     shortest: float,
+    runs_per_length: float,
     edges: Floats,
     counts: Whole,
     totals: Floats,
     started: Whole,
 ) -> int:
-    """Run until a configuration has begun a run on every instance; return it."""
-    n, n_instances = runtimes.shape
-    # The queue of a configuration never holds more than its runs: a ring with room for all.
-    instances = np.zeros((n, n_instances), dtype=np.int64)
-    limits = np.zeros((n, n_instances))
+    """Run until a configuration has begun so many runs for each in its queue; return it."""
+    n = runtimes.shape[0]
+    instances = np.zeros((n, QUEUE_ROOM), dtype=np.int64)
+    limits = np.zeros((n, QUEUE_ROOM))
     head, length = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     current = np.full(n, shortest)
     wanted = np.ones(n)
     bounds = np.zeros(n)
     time = 0
-    while started.max() < n_instances:
+    while True:
         if time % REFRESH == 0 and time > 0:
             for j in range(n):
                 if started[j] > 0:
@@ -132,7 +138,7 @@ def procrastinate_with_confidence(
             instance, limit = instances[i, place], limits[i, place]
             before = limit / 2.0
             counts[i, np.searchsorted(edges, before, side="right") - 1] -= 1
-            head[i] = (place + 1) % n_instances
+            head[i] = (place + 1) % QUEUE_ROOM
             length[i] -= 1
             current[i] = limit
         seconds = runtime_of(runtimes, i, instance, cutoff)
@@ -140,7 +146,7 @@ def procrastinate_with_confidence(
         totals[i] += elapsed - before
         counts[i, np.searchsorted(edges, elapsed, side="right") - 1] += 1
         if seconds >= limit and limit < cutoff:  # put off
-            end = (head[i] + length[i]) % n_instances
+            end = (head[i] + length[i]) % QUEUE_ROOM
             instances[i, end], limits[i, end] = instance, 2.0 * limit
             length[i] += 1
         time += 1
@@ -148,4 +154,5 @@ def procrastinate_with_confidence(
         wanted[i] = 25.0
         if started[i] > 1 and time > 1:
             wanted[i] = np.ceil(25.0 * np.log2(time * max(np.log2(started[i]), 1.0)))
-    return int(np.argmax(started))
+        if started[i] >= runs_per_length * wanted[i]:
+            return i

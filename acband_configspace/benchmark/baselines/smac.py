@@ -62,8 +62,8 @@ class SmacOnTable:
         made: Any
         if self.facade == "ac":
             names = [str(i) for i in range(table.n_instances)]
-            features = {name: [float(i)] for i, name in enumerate(names)}
-            scenario = Scenario(space, instances=names, instance_features=features, **common)
+            # No features: a table knows none, and marginalising over them takes SMAC minutes.
+            scenario = Scenario(space, instances=names, **common)
             made = AlgorithmConfigurationFacade(
                 scenario, runs.on_instance, overwrite=True, logging_level=False
             )
