@@ -25,22 +25,8 @@ def without_computing(path):
 
 
 def test_same_numbers_with_any_number_of_workers(tmp_path, capsys):
-    options = [
-        "paper",
-        "--table",
-        "synthetic:60x300",
-        "--alpha",
-        "0.2",
-        "0.1",
-        "--seeds",
-        "2",
-        "--k",
-        "2",
-        "4",
-        "--eta",
-        "4",
-    ]
-    options += ["--methods", "acband", "hyperband", "car++"]
+    options = ["paper", "--table", "synthetic:60x300", "--alpha", "0.2", "0.1", "--seeds", "2"]
+    options += ["--k", "2", "4", "--eta", "4", "--methods", "acband", "hyperband", "car++"]
     for workers in ("1", "2"):
         output = str(tmp_path / workers)
         assert main([*options, "--workers", workers, "--output", output]) == 0
@@ -101,18 +87,3 @@ def test_mean_deviation_and_layout():
     assert "CPU time (days)" in table[0]
     numbers = [group.split() for group in table[-1].split("|")[1:]]
     assert numbers == [["2.00", "1.41"], ["0.25", "0.00"], ["0.25", "0.00"], ["1.0", "0.0"]]
-        "AC-Band",
-        "k=2",
-        "|",
-        "2.00",
-        "1.41",
-        "|",
-        "0.25",
-        "0.00",
-        "|",
-        "0.25",
-        "0.00",
-        "|",
-        "1.0",
-        "0.0",
-    ]
