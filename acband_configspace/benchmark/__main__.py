@@ -16,6 +16,8 @@ COMMANDS = {
     "beyond": "beyond",
     "cluster": "cluster",
     "overhead": "overhead",
+    "paper": "paper",
+    "record": "record",
     "race": "race_speed",
     "tables": "tables_speed",
 }
