@@ -37,6 +37,8 @@ class CommandJob:
     """Replace the racer's process by this command."""
 
     arguments: tuple[str, ...]
+    success_codes: frozenset[int] = frozenset({0})
+    """The exit codes of a run that came to its end."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,13 @@ class Setup:
     slots: int
     limits: Limits
     user_process: int
+
+
+@dataclass(frozen=True)
+class PickledShared:
+    """A shared object on its way through a process that has no use for it but to pass it on."""
+
+    data: bytes
 
 
 @dataclass(frozen=True)

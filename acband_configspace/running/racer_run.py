@@ -191,7 +191,7 @@ class RacerRun:
         if not isinstance(self._job, CommandJob):
             status = RacerStatus.CRASHED
             error = f"the function {_describe_exit(code)} instead of returning"
-        elif code != 0:
+        elif code not in self._job.success_codes:
             status, error = RacerStatus.CRASHED, _describe_exit(code)
         else:
             status, error = _judge_report(reported)

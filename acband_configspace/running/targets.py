@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from io import BytesIO
 from typing import Any, Protocol
 
@@ -110,6 +110,8 @@ class CommandTarget:
         to_arguments: From ``(configuration, instance, seed, cutoff)`` to the arguments that follow
             ``command``, for programs with a command line of their own. By default SMAC's
             convention: ``--instance=... --seed=... --name=value ...``, values as they are.
+        success_codes: The exit codes of a run that came to its end; any other is a crash. SAT
+            solvers exit with 10 or 20 when they have an answer.
 
     Example:
         >>> CommandTarget(["python", "my solver.py"]).command
@@ -126,6 +128,7 @@ class CommandTarget:
             [Mapping[str, Any], str | None, int | None, float | None], Sequence[object]
         ]
         | None = None,
+        success_codes: Collection[int] = (0,),
     ) -> None:
         parts = [command] if isinstance(command, (str, os.PathLike)) else list(command)
         self.command = tuple(os.fspath(part) for part in parts)
@@ -134,6 +137,7 @@ class CommandTarget:
         if to_arguments is not None and not callable(to_arguments):
             raise TypeError(f"to_arguments must be callable but got {to_arguments!r}")
         self._to_arguments = to_arguments
+        self._success_codes = _checked_codes(success_codes)
 
     def job(
         self,
@@ -152,7 +156,7 @@ class CommandTarget:
                 arguments = self._own_arguments(configuration, instance, seed, cutoff)
         except Exception:  # a mistake in the user's function must not end the whole run
             return BrokenJob(f"could not build the command line:\n{traceback.format_exc()}")
-        return CommandJob((*self.command, *arguments))
+        return CommandJob((*self.command, *arguments), self._success_codes)
 
     def _own_arguments(self, *known: Any) -> list[str]:
         assert self._to_arguments is not None
@@ -160,6 +164,15 @@ class CommandTarget:
         if isinstance(arguments, (str, bytes)) or not isinstance(arguments, Sequence):
             raise TypeError(f"to_arguments must return a list of arguments but got {arguments!r}")
         return [str(argument) for argument in arguments]
+
+
+def _checked_codes(codes: Collection[int]) -> frozenset[int]:
+    if isinstance(codes, (str, bytes)) or not isinstance(codes, Collection) or not codes:
+        raise TypeError(f"success_codes must be a collection of exit codes but got {codes!r}")
+    for code in codes:
+        if not isinstance(code, int) or not 0 <= code <= 255:
+            raise ValueError(f"success_codes must lie in 0..255 but got {code!r}")
+    return frozenset(codes)
 
 
 def smac_arguments(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +23,12 @@ from smac.scenario import Scenario
 from acband_configspace.running import Clock
 from acband_configspace.schedule import Schedule
 from acband_configspace.smac_plugin.check import rehearse
+from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+from acband_configspace.smac_plugin.progress import ProgressCallback
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
@@ -72,8 +75,21 @@ class ACBandFacade(RandomFacade):
     to_arguments : callable | None
         For a binary with a command line of its own: from (config, instance, seed, cutoff) to the
         list of arguments.
+    success_codes : collection of int | None
+        The exit codes with which a binary says that it came to its end: 0 by default. SAT solvers
+        exit with 10 or 20.
+    progress : bool | None
+        Whether to show a :class:`ProgressCallback`: by default if the standard error stream is a
+        terminal and no such callback is given.
     test_instances : list of str | None
         The incumbent and the default are validated on them at the end: see ``test_results``.
+    dask_client : Client | None
+        Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
+        ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
+        trial for each thread. Workers may come and go, but only so many tasks are sent as there
+        is room for: a cluster that adapts to demand needs a minimum. The client stays open.
+    worker_timeout : float
+        How many seconds to wait for workers when the cluster has none, before giving up.
     **options
         Those of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
@@ -91,13 +107,16 @@ class ACBandFacade(RandomFacade):
         par: float = 10.0,
         grace: float = 0.05,
         to_arguments: Callable[..., Sequence[object]] | None = None,
+        success_codes: Collection[int] | None = None,
         intensifier: ACBandIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
         logging_level: int | Path | Literal[False] | None = None,
         callbacks: list[Callback] | None = None,
+        progress: bool | None = None,
         overwrite: bool = False,
         dask_client: Client | None = None,
+        worker_timeout: float = 300.0,
         **options: Any,
     ) -> None:
         set_up_logging(logging_level)
@@ -130,24 +149,37 @@ class ACBandFacade(RandomFacade):
         """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
         runner = target_function
         if not isinstance(runner, AbstractRunner) and runner is not None:
-            limits = {"clock": clock, "par": par, "grace": grace, "to_arguments": to_arguments}
-            parallel = scenario.n_workers > 1 and dask_client is None
-            runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
-        if racing and dask_client is not None:
-            raise ValueError(
-                "dask_client must be None with racing=True: racers run on this machine"
-            )
+            limits = {
+                "clock": clock,
+                "par": par,
+                "grace": grace,
+                "to_arguments": to_arguments,
+                "success_codes": success_codes,
+            }
+            if dask_client is not None:
+                runner = DaskRaceRunner(
+                    scenario,
+                    runner,
+                    dask_client,
+                    k=intensifier.meta["k"],
+                    worker_timeout=worker_timeout,
+                    racing=racing,
+                    **limits,
+                )
+            else:
+                parallel = scenario.n_workers > 1
+                runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
+        elif dask_client is not None and runner is not None:
+            raise TypeError("dask_client must be None with a runner of your own: give it to that")
         self._own_runner = runner
         super().__init__(
             scenario,
-            # SMAC would wrap a runner of ours in Dask to have several workers.
-            None if dask_client is None else runner,
+            None,  # SMAC would wrap a runner of ours in Dask to have several workers
             intensifier=intensifier,
             initial_design=initial_design,
             logging_level=False,
-            callbacks=callbacks or [],
+            callbacks=_with_progress(callbacks or [], progress),
             overwrite=overwrite,
-            dask_client=dask_client,
         )
 
     @staticmethod
@@ -183,12 +215,24 @@ class ACBandFacade(RandomFacade):
         """Run to the end of the plan or to a limit, and return the winner.
 
         Interrupted, it leaves a run that goes on when it is started again.
+
+        Parameters
+        ----------
+        data_to_scatter : dict[str, Any] | None
+            With a ``dask_client``: sent to each worker once, and passed to the target function as
+            its argument ``data_to_scatter``.
         """
+        if data_to_scatter and isinstance(self._runner, DaskRaceRunner):
+            self._runner.scatter(data_to_scatter)
+            data_to_scatter = None
         try:
             with exit_on_sigterm():
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
         finally:
             self._close_runner()
+            for callback in self._callbacks:
+                if isinstance(callback, ProgressCallback):
+                    callback.close()  # SMAC tells callbacks of the end, but of no exception
         assert not isinstance(incumbent, list)  # one objective, one incumbent
         if self._test_instances is not None and incumbent is not None:
             default = self._scenario.configspace.get_default_configuration()
@@ -269,3 +313,10 @@ class ACBandFacade(RandomFacade):
     def _acband(self) -> ACBandIntensifier:
         assert isinstance(self._intensifier, ACBandIntensifier)
         return self._intensifier
+
+
+def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
+    """Add a progress display if it is wanted and there is none."""
+    given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
+    wanted = sys.stderr.isatty() if progress is None else progress
+    return callbacks if given or not wanted else [*callbacks, ProgressCallback()]

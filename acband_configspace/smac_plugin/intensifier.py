@@ -23,7 +23,7 @@ from acband_configspace.instances import InstanceKey, Instances
 from acband_configspace.race import Race
 from acband_configspace.schedule import Schedule, Supply
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner
+from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner, Position
 from acband_configspace.smac_plugin.trials import (
     RaceRecord,
     is_cancelled,
@@ -67,6 +67,8 @@ class _Pass:
     """Configurations that have raced by the end of this round: the next pass counts on here."""
     next_instance: int
     """The first instance that no round so far was given."""
+    n_races_before: int
+    """Races that were over when it started."""
     contest: Contest | None = None
     keys: list[list[InstanceKey]] = field(default_factory=list)
     """What the groups of the contest race on."""
@@ -272,6 +274,22 @@ class ACBandIntensifier(AbstractIntensifier):
         self._begin()
         return [done.plan for done in self._passes]
 
+    @property
+    def position(self) -> Position:
+        """Where the run is."""
+        self._begin()
+        current = self._passes[-1]
+        # A pass that is over has no contest any more; its last one tells where it ended.
+        contest = current.stream.contest or current.contest
+        return Position(
+            number=current.number,
+            schedule=current.plan.schedule,
+            epoch=contest.epoch if contest else 1,
+            round=contest.round if contest else 1,
+            n_races=self._n_races - current.n_races_before,
+            is_playoff=contest is not None and contest.is_playoff,
+        )
+
     def replay(
         self, plans: Sequence[PassPlan], races: Sequence[RaceRecord], *, n_started: int
     ) -> None:
@@ -370,7 +388,7 @@ class ACBandIntensifier(AbstractIntensifier):
         stream = RaceStream(
             contests, statistic=self._statistic, early_stopping=self._early_stopping
         )
-        self._passes.append(_Pass(number + 1, plan, stream, n_known, next_instance))
+        self._passes.append(_Pass(number + 1, plan, stream, n_known, next_instance, self._n_races))
 
     def _plan(self, n_given: int, n_known: int) -> PassPlan | str:
         number = len(self._passes)

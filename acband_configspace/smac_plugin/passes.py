@@ -32,6 +32,44 @@ class PassPlan:
     n_trials: int
 
 
+@dataclass(frozen=True)
+class Position:
+    """Where a run is."""
+
+    number: int
+    """The pass, from 1."""
+    schedule: Schedule
+    """The plan of the pass."""
+    epoch: int
+    round: int
+    n_races: int
+    """Races of the pass that are over."""
+    is_playoff: bool = False
+
+    @property
+    def n_epochs(self) -> int | None:
+        """Epochs planned, None in one that was not: saved races bought it."""
+        n_epochs = len(self.schedule.epochs)
+        return n_epochs if self.epoch <= n_epochs else None
+
+    @property
+    def n_rounds(self) -> int | None:
+        """Rounds planned of this epoch."""
+        return None if self.n_epochs is None else len(self.schedule.epochs[self.epoch - 1].rounds)
+
+    @property
+    def share(self) -> float:
+        """What share of the pass is over: rounds that ended early count in full."""
+        sizes = [
+            (epoch.index, number, round_.n_races)
+            for epoch in self.schedule.epochs
+            for number, round_ in enumerate(epoch.rounds, start=1)
+        ]
+        before = sum(size for epoch, r, size in sizes if (epoch, r) < (self.epoch, self.round))
+        n_races = max(1, self.schedule.n_races)
+        return min(1.0, max(before, self.n_races) / n_races)
+
+
 class PassPlanner:
     """Plans pass after pass: one for all trials, or ever longer ones up to a time limit."""
 

@@ -8,8 +8,8 @@ import resource
 import shlex
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from ConfigSpace import Configuration
@@ -19,7 +19,14 @@ from smac.runner.abstract_runner import AbstractRunner
 from smac.runner.abstract_serial_runner import AbstractSerialRunner
 from smac.scenario import Scenario
 
-from acband_configspace.running import Clock, CommandTarget, PythonTarget, RaceSpec, RaceTrack
+from acband_configspace.running import (
+    Clock,
+    CommandTarget,
+    PythonTarget,
+    RaceReport,
+    RaceSpec,
+    RaceTrack,
+)
 from acband_configspace.running.messages import CommandJob
 from acband_configspace.smac_plugin.accounting import Accounting, judged
 
@@ -95,6 +102,22 @@ class SerialRunner(AbstractSerialRunner):
         return status, cost, time.time() - start, _cpu_seconds() - cpu_start, info
 
 
+class Track(Protocol):
+    """What a runner has its races run on: a race track here, or a cluster of them."""
+
+    def start(self, spec: RaceSpec) -> None:
+        """Queue a race."""
+
+    def wait(self, timeout: float | None = None) -> list[RaceReport]:
+        """Wait for races to be over; may return early and empty."""
+
+    def cancel(self, key: Hashable) -> None:
+        """Stop a race, which is reported all the same."""
+
+    def close(self) -> None:
+        """Stop everything."""
+
+
 class RaceRunner(AbstractRunner):
     """Runs trials in processes of their own, limited and accounted for.
 
@@ -113,6 +136,7 @@ class RaceRunner(AbstractRunner):
         par: float = 10.0,
         grace: float = 0.05,
         to_arguments: Callable[..., Sequence[object]] | None = None,
+        success_codes: Collection[int] | None = None,
     ) -> None:
         super().__init__(scenario, list(required_arguments(scenario)))
         self._accounting = Accounting(
@@ -123,9 +147,9 @@ class RaceRunner(AbstractRunner):
             crash_cost=float(np.max(scenario.crash_cost)),
         )
         self._grace = grace
-        self._target = self._as_target(target, to_arguments)
+        self._target = self._as_target(target, to_arguments, success_codes)
         self._name = getattr(target, "__qualname__", repr(target))
-        self._track: RaceTrack | None = None
+        self._track: Track | None = None
         self._gathered: list[TrialInfo] = []
         self._trials: dict[object, list[TrialInfo]] = {}
         self._n_singles = 0
@@ -136,11 +160,14 @@ class RaceRunner(AbstractRunner):
         self,
         target: Callable[..., Any] | str | Sequence[str],
         to_arguments: Callable[..., Sequence[object]] | None,
+        success_codes: Collection[int] | None,
     ) -> PythonTarget | CommandTarget:
         if not callable(target):
-            return CommandTarget(target, to_arguments=to_arguments)
-        if to_arguments is not None:
-            raise TypeError("to_arguments must be None for a Python function but got one")
+            codes = (0,) if success_codes is None else success_codes
+            return CommandTarget(target, to_arguments=to_arguments, success_codes=codes)
+        for name, option in {"to_arguments": to_arguments, "success_codes": success_codes}.items():
+            if option is not None:
+                raise TypeError(f"{name} must be None for a Python function but got {option!r}")
         check_arguments(target, self._scenario)
         return PythonTarget(target)
 
@@ -229,8 +256,9 @@ class RaceRunner(AbstractRunner):
         """Run one trial and wait for it."""
         track = self._open_track()
         track.start(RaceSpec(("run",), (config,), instance, seed, stop_losers=False))
-        (report,) = track.wait()
-        (value,) = self._accounting.values(report, None)
+        while not (reports := track.wait()):
+            pass
+        (value,) = self._accounting.values(reports[0], None)
         cost = float(np.max(value.cost))
         return value.status, cost, value.time, value.cpu_time, value.additional_info
 
@@ -242,19 +270,21 @@ class RaceRunner(AbstractRunner):
     def _n_unfinished(self) -> int:
         return sum(len(trials) for trials in self._trials.values())
 
-    def _open_track(self) -> RaceTrack:
+    def _open_track(self) -> Track:
         if self._track is None:
-            memory = self._scenario.trial_memory_limit
-            self._track = RaceTrack(
-                self._target,
-                slots=self._n_slots,
-                cutoff=self._scenario.trial_walltime_limit,
-                memory_limit_mb=None if memory is None else math.ceil(memory),
-                clock=self._accounting.clock,
-                grace=self._grace,
-                shared=self._scenario.configspace,
-            )
+            options = self._track_options()
+            self._track = RaceTrack(self._target, slots=self._n_slots, **options)
         return self._track
+
+    def _track_options(self) -> dict[str, Any]:
+        memory = self._scenario.trial_memory_limit
+        return {
+            "cutoff": self._scenario.trial_walltime_limit,
+            "memory_limit_mb": None if memory is None else math.ceil(memory),
+            "clock": self._accounting.clock,
+            "grace": self._grace,
+            "shared": self._scenario.configspace,
+        }
 
     def _collect(self, *, wait: bool) -> bool:
         """Fetch what is over into the queue; return whether anything was."""

@@ -145,6 +145,29 @@ def test_exit_codes_and_reported_failures(make_script, body, status, error):
     assert (racer.status.value, racer.error) == (status, error)
 
 
+@pytest.mark.parametrize(("code", "status"), [(10, "finished"), (20, "finished"), (0, "crashed")])
+def test_solvers_with_exit_codes_of_their_own(make_script, code, status):
+    target = CommandTarget(make_script(f"#!/bin/sh\nexit {code}\n"), success_codes=(10, 20))
+    with RaceTrack(target, slots=1) as track:
+        racer = race(track, {}).racers[0]
+    assert racer.status.value == status
+    assert racer.error == (None if status == "finished" else f"exited with code {code}")
+
+
+def test_a_signal_is_a_crash_whatever_codes_are_success(make_script):
+    target = CommandTarget(make_script("#!/bin/sh\nkill -SEGV $$\n"), success_codes=range(256))
+    with RaceTrack(target, slots=1) as track:
+        assert race(track, {}).racers[0].error == "was killed by SIGSEGV"
+
+
+def test_success_codes_are_checked():
+    for wrong in ((), "10", 10):
+        with pytest.raises(TypeError, match="success_codes must be a collection of exit codes"):
+            CommandTarget("true", success_codes=wrong)
+    with pytest.raises(ValueError, match="success_codes must lie in 0..255 but got 256"):
+        CommandTarget("true", success_codes=(0, 256))
+
+
 def test_a_report_among_banners_is_read(make_script):
     script = make_script(
         "#!/bin/sh\n"

@@ -1,0 +1,144 @@
+"""Every example runs as a newcomer starts it, in an even quicker setting."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+needs_highs = pytest.mark.skipif(
+    subprocess.run([sys.executable, "-c", "import highspy"], capture_output=True).returncode != 0,
+    reason="highspy is not installed",
+)
+
+
+def run_example(name, *options, code=0):
+    """Run an example in a process of its own and return what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py"), *map(str, options)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def run_directories(folder):
+    return [path.parent for path in folder.rglob("journal.jsonl")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["compare_with_smac", "own_loop", "quickstart_svm", "tune_highs", "tune_minisat"],
+)
+def test_help_says_what_it_is(name):
+    assert f"python examples/{name}.py" in run_example(name, "--help")
+
+
+@needs_highs
+def test_highs_is_tuned_and_tested(tmp_path):
+    output = run_example("tune_highs", "--minutes", 0.15, "--test", 4, "--output", tmp_path)
+    assert "AC-Band with k = 2" in output
+    assert "mip_heuristic_effort" in output
+    rows = re.findall(r"^(tuned|default) +([\d.]+) s +([\d.]+) s +([\d.]+) s", output, re.M)
+    assert [row[0] for row in rows] == ["tuned", "default"]
+    assert all(0 < float(value) < 50 for row in rows for value in row[1:])
+    [speed_up] = re.findall(r"speed-up by PAR10: ([\d.]+)", output)
+    assert float(speed_up) == pytest.approx(float(rows[1][3]) / float(rows[0][3]), rel=0.1)
+    [run] = run_directories(tmp_path)
+    assert f"python -m acband_configspace report {run}" in output
+
+
+@needs_highs
+def test_auctions_are_what_they_are_called(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import highs_auctions
+
+    first, again = (highs_auctions.make_auction("train-1") for _ in range(2))
+    assert first == again
+    assert first != highs_auctions.make_auction("test-1")
+    space = highs_auctions.make_space()
+    assert len(space) >= 12
+    assert space.conditions
+    # What is optimal does not depend on the options.
+    configs = [space.get_default_configuration(), *space.sample_configuration(3)]
+    revenues = [highs_auctions.solve(config, "train-1") for config in configs]
+    assert revenues == pytest.approx([revenues[0]] * 4, rel=2e-4)  # the default gap is 1e-4
+    assert 0 < highs_auctions.timed_solve(configs[0], "train-1") <= 50
+
+
+@needs_highs
+def test_the_comparison_measures_all_methods(tmp_path):
+    table, picture = tmp_path / "table.csv", tmp_path / "picture.png"
+    output = run_example(
+        "compare_with_smac",
+        *("--seconds", 4, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
+        *("--methods", "acband", "random"),
+    )
+    assert "AC-Band, racing  " in output
+    assert "SMAC Random  " in output
+    rows = list(csv.DictReader(table.open()))
+    assert [row["method"] for row in rows] == ["acband", "random"]
+    for row in rows:
+        assert 0 < float(row["test_cost_at_1"]) <= 50
+        assert int(row["n_trials"]) > 0
+    assert picture.stat().st_size > 5000
+
+
+@pytest.mark.skipif(shutil.which("minisat") is None, reason="minisat is not installed")
+def test_minisat_is_tuned_and_tested(tmp_path):
+    output = run_example(
+        "tune_minisat",
+        *("--minutes", 0.15, "--test", 3, "--instances", 30, "--output", tmp_path),
+    )
+    assert re.search(r"On the command line: minisat .*FILE.cnf", output)
+    assert re.search(r"^tuned +[\d.]+ s", output, re.M)
+    [run] = run_directories(tmp_path)
+    journal = (run / "journal.jsonl").read_text()
+    assert '"crash"' not in journal  # 10 and 20 are answers
+    assert '"lost"' in journal
+
+
+def test_without_minisat_it_says_how_to_get_it(tmp_path):
+    errors = run_example(
+        "tune_minisat", "--minisat", "no-such-solver", "--output", tmp_path, code=3
+    )
+    assert "There is no 'no-such-solver' here" in errors
+    assert "apt install minisat" in errors
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(shutil.which("minisat") is None, reason="minisat is not installed")
+def test_the_formulas_are_of_both_kinds(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import tune_minisat
+
+    paths = tune_minisat.write_formulas(tmp_path, "test", 12)
+    assert paths == tune_minisat.write_formulas(tmp_path, "test", 12)
+    codes = {subprocess.run(["minisat", "-verb=0", path]).returncode for path in paths}
+    assert codes == {10, 20}
+
+
+def test_the_svm_gets_no_worse(tmp_path):
+    output = run_example("quickstart_svm", "--trials", 80, "--output", tmp_path)
+    [default] = re.findall(r"Error of the default: +([\d.]+)", output)
+    [found] = re.findall(r"Error of the found: +([\d.]+)", output)
+    assert float(found) <= float(default) + 0.01
+
+
+def test_the_own_loop_finds_the_valley(tmp_path):
+    output = run_example("own_loop", "--trials", 600, "--output", tmp_path)
+    [(x, y)] = re.findall(r"Found: x = (-?[\d.]+), y = (-?[\d.]+)", output)
+    assert abs(float(x)) < 3  # the default is at (4, 4)
+    assert abs(float(y)) < 3

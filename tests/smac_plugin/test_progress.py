@@ -1,0 +1,208 @@
+"""Progress is shown in a terminal, nowhere else, and leaves the terminal as it was."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from ConfigSpace import ConfigurationSpace, Float
+from rich.console import Console
+from smac import RandomFacade, Scenario
+from smac.runhistory.dataclasses import TrialValue
+
+from acband_configspace import ACBandFacade, ACBandIntensifier, ProgressCallback
+from acband_configspace.smac_plugin.progress import clock
+
+
+def cost(config, seed=0):
+    return config["x"]
+
+
+def scenario(folder, **options):
+    space = ConfigurationSpace()
+    space.add(Float("x", (0.0, 1.0)))
+    options = {"n_trials": 100, "seed": 1, "output_directory": folder, **options}
+    return Scenario(space, **options)
+
+
+def terminal():
+    return Console(file=io.StringIO(), force_terminal=True, width=140)
+
+
+def text_of(console):
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue())
+
+
+def test_it_shows_where_the_run_is(tmp_path):
+    console = terminal()
+    facade = ACBandFacade(
+        scenario(tmp_path), cost, callbacks=[ProgressCallback(console=console)], logging_level=False
+    )
+    facade.optimize()
+    text = text_of(console)
+    assert "epoch 1 of 3 · round 1 of 3" in text
+    n_races, planned = facade.intensifier.n_races, facade.schedule.n_races
+    last = text.strip().splitlines()[-2:]
+    assert f"epoch 3 of 3 · round 1 of 1 · {n_races} of at most {planned} races" in last[0]
+    number = facade.intensifier.configurations.number_of(facade.intensifier.get_incumbent())
+    assert "0 racers running" in last[1]
+    assert f"incumbent: configuration {number}" in last[1]
+    assert last[1].endswith("finished")
+
+
+def test_it_works_with_a_stock_facade(tmp_path):
+    console = terminal()
+    own = scenario(tmp_path)
+    facade = RandomFacade(
+        own,
+        cost,
+        intensifier=ACBandIntensifier(own),
+        callbacks=[ProgressCallback(console=console)],
+        logging_level=False,
+    )
+    facade.optimize()
+    assert "epoch 3 of 3" in text_of(console)
+
+
+def test_it_needs_our_intensifier(tmp_path):
+    callbacks = [ProgressCallback(console=terminal())]
+    facade = RandomFacade(scenario(tmp_path), cost, callbacks=callbacks, logging_level=False)
+    with pytest.raises(TypeError, match="needs an ACBandIntensifier"):
+        facade.optimize()
+
+
+def test_it_is_silent_where_there_is_no_terminal(tmp_path):
+    console = Console(file=io.StringIO())
+    callbacks = [ProgressCallback(console=console)]
+    ACBandFacade(scenario(tmp_path), cost, callbacks=callbacks, logging_level=False).optimize()
+    assert console.file.getvalue() == ""
+
+
+def test_it_is_silent_in_ask_and_tell(tmp_path):
+    console = terminal()
+    facade = ACBandFacade(
+        scenario(tmp_path), callbacks=[ProgressCallback(console=console)], logging_level=False
+    )
+    for _ in range(4):
+        facade.tell(facade.ask(), TrialValue(cost=1.0))
+    assert console.file.getvalue() == ""
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_gives_the_terminal_back(tmp_path, error):
+    calls = []
+
+    def interrupted(config, seed=0):
+        calls.append(seed)
+        if len(calls) == 5:
+            raise error
+        return config["x"]
+
+    console = terminal()
+    streams = (sys.stdout, sys.stderr)
+    callbacks = [ProgressCallback(console=console)]
+    facade = ACBandFacade(scenario(tmp_path), interrupted, callbacks=callbacks, logging_level=False)
+    with pytest.raises(error):
+        facade.optimize()
+    assert (sys.stdout, sys.stderr) == streams
+    assert console.file.getvalue().endswith("\x1b[?25h")  # the cursor is shown again
+
+
+def test_log_handlers_get_their_streams_back(tmp_path):
+    handler = logging.StreamHandler(sys.stderr)
+    logger = logging.getLogger("acband_configspace")
+    logger.addHandler(handler)
+    try:
+        callbacks = [ProgressCallback(console=terminal())]
+        ACBandFacade(scenario(tmp_path), cost, callbacks=callbacks, logging_level=False).optimize()
+        assert handler.stream is sys.stderr
+    finally:
+        logger.removeHandler(handler)
+
+
+def test_the_facade_adds_one_only_if_wanted(tmp_path):
+    def n_shown(**options):
+        facade = ACBandFacade(scenario(tmp_path), cost, logging_level=False, **options)
+        return sum(isinstance(callback, ProgressCallback) for callback in facade._callbacks)
+
+    assert n_shown() == 0  # no terminal here
+    assert n_shown(progress=True) == 1
+    assert n_shown(progress=False) == 0
+    assert n_shown(progress=True, callbacks=[ProgressCallback()]) == 1
+
+
+SCRIPT = """
+    import sys, time
+    from ConfigSpace import ConfigurationSpace, Float
+    from smac import Scenario
+    from acband_configspace import ACBandFacade
+
+    def target(config, seed=0):
+        time.sleep(0.01)
+        return config["x"]
+
+    if __name__ == "__main__":
+        space = ConfigurationSpace()
+        space.add(Float("x", (0.0, 1.0)))
+        scenario = Scenario(space, n_trials=int(sys.argv[2]), seed=1, output_directory=sys.argv[1])
+        ACBandFacade(scenario, target).optimize()
+        print("the end")
+"""
+
+
+def in_terminal(tmp_path, n_trials, *, interrupt=False):
+    """Run the script in a terminal of its own; return its exit code and what was shown."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    ours, theirs = pty.openpty()
+    command = [sys.executable, str(script), str(tmp_path / "out"), str(n_trials)]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140"}
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    )
+    os.close(theirs)
+    shown = b""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        shown += piece
+        if interrupt and b"round 1" in shown:
+            interrupt = False
+            process.send_signal(signal.SIGINT)
+    os.close(ours)
+    return process.wait(30), shown.decode()
+
+
+def test_it_is_on_by_default_in_a_terminal_with_logs_above_it(tmp_path):
+    code, shown = in_terminal(tmp_path, 60)
+    assert code == 0
+    assert "epoch 1 of" in shown
+    assert "[INFO]" in shown
+    assert shown.rstrip().endswith("the end")
+    # Every line of the log starts at the left, where the picture was erased before.
+    assert re.search(r"(\x1b\[2K|\n|\r)\[INFO\]\[\w+\.py:\d+\] AC-Band is finished", shown)
+
+
+def test_ctrl_c_ends_it_and_shows_the_cursor(tmp_path):
+    code, shown = in_terminal(tmp_path, 100_000, interrupt=True)
+    assert code != 0
+    assert "KeyboardInterrupt" in shown
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+
+
+def test_the_clock():
+    assert clock(5) == "0:05"
+    assert clock(3725.4) == "1:02:05"
+    assert clock(float("inf")) == "?"
