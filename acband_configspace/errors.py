@@ -25,3 +25,11 @@ class RunDiffersError(ValueError):
 
 class FirstRaceCrashedError(RuntimeError):
     """Every racer of the first race crashed, so something is wrong with the target."""
+
+
+class NoWorkersError(RuntimeError):
+    """The cluster had no worker for too long; started again, the run goes on where it was."""
+
+
+class SchedulerLostError(RuntimeError):
+    """The cluster's scheduler is gone; started again with a new one, the run goes on."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from acband_configspace.checks import whole_number
 from acband_configspace.frame import UNLIMITED as UNLIMITED
-from acband_configspace.frame import Frame, first_true, last_true, share_kept_in
+from acband_configspace.frame import Frame, first_true, last_true, least_playoff, share_kept_in
 from acband_configspace.frame import Supply as Supply
 from acband_configspace.rounds import Epoch as Epoch
 from acband_configspace.rounds import Round as Round
@@ -27,10 +27,6 @@ from acband_configspace.rounds import survivors as survivors
 #: it then leads after 5 races with a probability of 0.90, after 3 only with 0.84, and going on to
 #: 9 races for 0.95 would cost nearly half of the configurations.
 SENSIBLE_RACES = 5
-
-#: A playoff on fewer instances does not take place: the mean of a few heavy-tailed costs knows
-#: less than the races that the last winner has won.
-LEAST_PLAYOFF = 10
 
 
 @dataclass(frozen=True)
@@ -188,12 +184,13 @@ class Schedule:
                 return schedule if schedule.n_trials <= n_trials else None
 
             # With too few trials even for two configurations, these two race on what there is.
-            return schedule_for(_most_candidates(schedule_within, supply, at_most=n_trials))
+            n_candidates = _most_candidates(schedule_within, supply, at_most=n_trials)
         frame = frame_for(n_candidates)
         least = _schedule(frame, _minimum_budget(frame)).n_trials
         if n_trials < least:
+            n_configs = frame.n_candidates + supply.n_given - 1
             raise ValueError(
-                f"n_trials must be at least {least} for {frame.n_candidates} configurations "
+                f"n_trials must be at least {least} for {n_configs} configurations "
                 f"and k={frame.k} but got {n_trials}"
             )
         return schedule_for(n_candidates)
@@ -236,11 +233,13 @@ class Schedule:
 
     def playoff_length(self, n_contestants: int, n_races: int, n_trials: int) -> int:
         """Return on how many instances contestants can meet with so many races and runs left."""
-        most = min(self.playoff, n_races)
+        # What is set aside, and no more: a run with several workers has started some of the races
+        # that early stopping saves, and n_trials must hold for it too.
+        most = min(self.set_aside or self.playoff, n_races)
         if self.supply.n_instances is not None:
             most = min(most, self.supply.n_instances)
         length = last_true(lambda n: playoff_trials(n_contestants, n) <= n_trials, 0, most)
-        return length if n_contestants > 1 and length >= LEAST_PLAYOFF else 0
+        return length if n_contestants > 1 and length >= least_playoff(self.playoff) else 0
 
     def further_epoch(
         self, index: int, *, n_drawn: int, n_races: int, n_trials: int
@@ -295,6 +294,8 @@ def sufficient_budget(
 
 
 def _schedule(frame: Frame, budget: int) -> Schedule:
+    n_set_aside = frame.n_set_aside(budget)
+    takes_place = n_set_aside > 0 or not frame.set_aside
     return Schedule(
         budget=budget,
         k=frame.k,
@@ -304,8 +305,8 @@ def _schedule(frame: Frame, budget: int) -> Schedule:
         n0=frame.n0,
         supply=frame.supply,
         epochs=frame.epochs(budget),
-        playoff=frame.playoff,
-        set_aside=frame.n_set_aside(budget),
+        playoff=frame.playoff if takes_place else 0,
+        set_aside=n_set_aside,
     )
 
 

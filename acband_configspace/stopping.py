@@ -69,8 +69,9 @@ def checked_early_stopping(early_stopping: float | None, statistic: Statistic) -
 def level_for_run(overall: float, schedule: Schedule) -> float:
     """Return the level per group that amounts to ``overall`` in the whole run.
 
-    A configuration races in at most one group of each round, so by the union bound the test
-    drops the best one that was drawn with a probability of at most ``overall``.
+    A configuration races in at most one group of each round, whoever its opponents are. So by
+    the union bound the test drops the best one that was drawn, where all races would have kept
+    it, with a probability of at most ``overall``: that much is added to the paper's δ.
     """
     n_rounds = sum(len(epoch.rounds) for epoch in schedule.epochs)
     return probability("overall", overall) / max(1, n_rounds)

@@ -14,7 +14,10 @@ from collections.abc import Sequence
 #: command -> the module that implements it; imported only when asked for.
 COMMANDS = {
     "beyond": "beyond",
+    "cluster": "cluster",
     "overhead": "overhead",
+    "paper": "paper",
+    "record": "record",
     "race": "race_speed",
     "tables": "tables_speed",
 }

@@ -29,6 +29,7 @@ DAY = 86_400.0
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "paper": {},
     "lossless": {"early_stopping": 0.0},
+    "level 0.01": {"early_stopping": 0.01},
     "level 0.1": {"early_stopping": 0.1},
     "level 0.1, playoff 400": {"early_stopping": 0.1, "playoff": 400},
     "level 0.1, one epoch": {"early_stopping": 0.1, "n_epochs": 1},

@@ -21,7 +21,9 @@ import cloudpickle
 from acband_configspace.running.channel import Channel, channel_pair
 from acband_configspace.running.messages import (
     CancelRace,
+    Job,
     Limits,
+    PickledShared,
     PickledValue,
     RaceDone,
     Ready,
@@ -136,7 +138,7 @@ class RaceTrack:
         self._channel.send(
             Setup(
                 function=self._target.pickled_function,
-                shared=cloudpickle.dumps(self._shared),
+                shared=_pickled(self._shared),
                 slots=self.slots,
                 limits=self._limits,
                 user_process=os.getpid(),
@@ -155,24 +157,23 @@ class RaceTrack:
         """How many races were started here and not yet reported."""
         return len(self._unfinished)
 
+    def fileno(self) -> int:
+        """Return a file descriptor that is readable when there may be reports to receive."""
+        return self._channel.fileno()
+
     def start(self, spec: RaceSpec) -> None:
         """Queue a race; it begins when the races before it leave enough slots."""
+        jobs = jobs_of(spec, self._target, cutoff=self._limits.cutoff, shared=self._shared)
+        self.start_jobs(spec.key, jobs, stop_losers=spec.stop_losers)
+
+    def start_jobs(self, key: Hashable, jobs: tuple[Job, ...], *, stop_losers: bool) -> None:
+        """Queue a race whose racers' jobs were put together elsewhere."""
         self._check_open()
-        if spec.key in self._unfinished.values():
-            raise ValueError(f"key must differ from all unfinished races but got {spec.key!r}")
-        jobs = tuple(
-            self._target.job(
-                configuration,
-                instance=spec.instance,
-                seed=spec.seed,
-                cutoff=self._limits.cutoff,
-                shared=self._shared,
-            )
-            for configuration in spec.configurations
-        )
+        if key in self._unfinished.values():
+            raise ValueError(f"key must differ from all unfinished races but got {key!r}")
         self._races_started += 1
-        self._unfinished[self._races_started] = spec.key
-        self._channel.send(StartRace(self._races_started, jobs, spec.stop_losers))
+        self._unfinished[self._races_started] = key
+        self._channel.send(StartRace(self._races_started, jobs, stop_losers))
 
     def wait(self, timeout: float | None = None) -> list[RaceReport]:
         """Wait until at least one race is over, and return the reports of all that are.
@@ -183,6 +184,10 @@ class RaceTrack:
         Raises:
             StarterDiedError: if someone killed the process that starts the racers.
         """
+        return [with_values(report) for report in self.receive(timeout)]
+
+    def receive(self, timeout: float | None = None) -> list[RaceReport]:
+        """Do as ``wait``, but leave what functions returned pickled: for another process."""
         self._check_open()
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         reports: list[RaceReport] = []
@@ -194,8 +199,7 @@ class RaceTrack:
             for message in messages:
                 if isinstance(message, RaceDone):
                     key = self._unfinished.pop(message.number)
-                    racers = tuple(_with_value(racer) for racer in message.racers)
-                    reports.append(RaceReport(key, racers, message.winner))
+                    reports.append(RaceReport(key, message.racers, message.winner))
         return reports
 
     def cancel(self, key: Hashable) -> None:
@@ -252,6 +256,27 @@ def _checked_limits(
     if not 0 <= grace < math.inf:
         raise ValueError(f"grace must be a number of seconds, not negative, but got {grace}")
     return Limits(cutoff, memory_limit_mb, clock, grace)
+
+
+def jobs_of(
+    spec: RaceSpec, target: Target, *, cutoff: float | None, shared: object
+) -> tuple[Job, ...]:
+    """Return what the racers of a race have to do."""
+    return tuple(
+        target.job(
+            configuration, instance=spec.instance, seed=spec.seed, cutoff=cutoff, shared=shared
+        )
+        for configuration in spec.configurations
+    )
+
+
+def _pickled(shared: object) -> bytes:
+    return shared.data if isinstance(shared, PickledShared) else bytes(cloudpickle.dumps(shared))
+
+
+def with_values(report: RaceReport) -> RaceReport:
+    """Return a received report with the values that functions returned."""
+    return replace(report, racers=tuple(_with_value(racer) for racer in report.racers))
 
 
 def _with_value(racer: RacerReport) -> RacerReport:

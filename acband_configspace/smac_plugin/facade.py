@@ -22,6 +22,8 @@ from smac.scenario import Scenario
 
 from acband_configspace.running import Clock
 from acband_configspace.schedule import Schedule
+from acband_configspace.smac_plugin.check import rehearse
+from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
@@ -81,6 +83,13 @@ class ACBandFacade(RandomFacade):
         terminal and no such callback is given.
     test_instances : list of str | None
         The incumbent and the default are validated on them at the end: see ``test_results``.
+    dask_client : Client | None
+        Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
+        ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
+        trial for each thread. Workers may come and go, but only so many tasks are sent as there
+        is room for: a cluster that adapts to demand needs a minimum. The client stays open.
+    worker_timeout : float
+        How many seconds to wait for workers when the cluster has none, before giving up.
     **options
         Those of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
@@ -107,6 +116,7 @@ class ACBandFacade(RandomFacade):
         progress: bool | None = None,
         overwrite: bool = False,
         dask_client: Client | None = None,
+        worker_timeout: float = 300.0,
         **options: Any,
     ) -> None:
         set_up_logging(logging_level)
@@ -120,6 +130,7 @@ class ACBandFacade(RandomFacade):
         intensifier.racing = racing
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
+        intensifier.additional_configs = initial_design._additional_configs
         self._identity = identity_of(
             scenario,
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
@@ -131,38 +142,44 @@ class ACBandFacade(RandomFacade):
             # SMAC's own name depends on the limits, and on memory addresses.
             object.__setattr__(scenario, "name", name_of(self._identity, target_function))
             scenario._change_output_directory()
+        if test_instances is not None and not test_instances:
+            raise ValueError("test_instances must not be empty but got an empty list")
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self.test_results: dict[str, Validation] = {}
         """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
         runner = target_function
         if not isinstance(runner, AbstractRunner) and runner is not None:
-            parallel = scenario.n_workers > 1 and dask_client is None
-            runner = make_runner(
-                scenario,
-                runner,
-                racing=racing,
-                parallel=parallel,
-                clock=clock,
-                par=par,
-                grace=grace,
-                to_arguments=to_arguments,
-                success_codes=success_codes,
-            )
-        if racing and dask_client is not None:
-            raise ValueError(
-                "dask_client must be None with racing=True: racers run on this machine"
-            )
+            limits = {
+                "clock": clock,
+                "par": par,
+                "grace": grace,
+                "to_arguments": to_arguments,
+                "success_codes": success_codes,
+            }
+            if dask_client is not None:
+                runner = DaskRaceRunner(
+                    scenario,
+                    runner,
+                    dask_client,
+                    k=intensifier.meta["k"],
+                    worker_timeout=worker_timeout,
+                    racing=racing,
+                    **limits,
+                )
+            else:
+                parallel = scenario.n_workers > 1
+                runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
+        elif dask_client is not None and runner is not None:
+            raise TypeError("dask_client must be None with a runner of your own: give it to that")
         self._own_runner = runner
         super().__init__(
             scenario,
-            # SMAC would wrap a runner of ours in Dask to have several workers.
-            None if dask_client is None else runner,
+            None,  # SMAC would wrap a runner of ours in Dask to have several workers
             intensifier=intensifier,
             initial_design=initial_design,
             logging_level=False,
             callbacks=_with_progress(callbacks or [], progress),
             overwrite=overwrite,
-            dask_client=dask_client,
         )
 
     @staticmethod
@@ -198,7 +215,16 @@ class ACBandFacade(RandomFacade):
         """Run to the end of the plan or to a limit, and return the winner.
 
         Interrupted, it leaves a run that goes on when it is started again.
+
+        Parameters
+        ----------
+        data_to_scatter : dict[str, Any] | None
+            With a ``dask_client``: sent to each worker once, and passed to the target function as
+            its argument ``data_to_scatter``.
         """
+        if data_to_scatter and isinstance(self._runner, DaskRaceRunner):
+            self._runner.scatter(data_to_scatter)
+            data_to_scatter = None
         try:
             with exit_on_sigterm():
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
@@ -240,6 +266,28 @@ class ACBandFacade(RandomFacade):
             return validate(self._runner, config, validation_keys(self._scenario, names, seed))
         finally:
             self._close_runner()
+
+    def check(self) -> bool:
+        """Race the default configuration against a random one on one instance, and say how it went.
+
+        Prints the command, the times, who was stopped and what is wrong; nothing is recorded.
+        Returns whether all is in order.
+        """
+        if self._runner is None:
+            raise ValueError("target_function must be given to check but is None")
+        racers = {"default": self._scenario.configspace.get_default_configuration()}
+        n_given = self._acband.schedule.supply.n_given
+        if self._acband.configurations.draw(n_given + 1) > n_given:
+            racers["random"] = self._acband.configurations[n_given]
+        key = validation_keys(self._scenario, self._scenario.instances, None)[0]
+        try:
+            report, in_order = rehearse(
+                self._scenario, self._runner, racers, key, racing=self._acband.racing
+            )
+        finally:
+            self._close_runner()
+        print(report)
+        return in_order
 
     def _close_runner(self) -> None:
         if isinstance(self._runner, RaceRunner):

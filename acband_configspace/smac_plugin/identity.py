@@ -6,7 +6,8 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping
-from types import CodeType
+from pathlib import PurePath
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from smac.scenario import Scenario
@@ -24,14 +25,22 @@ _SCENARIO_FIELDS = (
     "seed",
 )
 
+#: Their texts are the same in the next process.
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), PurePath)
+
 
 def identity_of(scenario: Scenario, **parts: Any) -> dict[str, Any]:
     """Return what identifies a run, as JSON has it."""
     identity = {name: getattr(scenario, name) for name in _SCENARIO_FIELDS}
     identity["configspace"] = scenario.configspace.to_serialized_dict()
     identity.update(parts)
-    plain: dict[str, Any] = json.loads(json.dumps(identity, cls=NumpyEncoder))
-    return plain
+    return plain(identity)
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as they come back from a JSON file: no numpy, no tuples."""
+    content: dict[str, Any] = json.loads(json.dumps(dict(values), cls=NumpyEncoder))
+    return content
 
 
 def name_of(identity: Mapping[str, Any], target: object) -> str:
@@ -78,19 +87,39 @@ def describe(target: object) -> str:
     """Return a text that tells targets apart, and is the same in the next process.
 
     It has no memory addresses, so partials, lambdas, bound methods and callable objects keep their
-    name from start to start. What they are bound to does not count.
+    name from start to start. Of what they are bound to, plain values count: two partials of one
+    function with different numbers or names are different targets.
     """
     if isinstance(target, functools.partial):
-        return f"partial({describe(target.func)})"
-    if isinstance(target, (str, list, tuple)) or target is None:
-        return repr(target)
-    function = getattr(target, "__func__", target)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        function = type(target).__call__ if callable(target) else type(target)
-        code = getattr(function, "__code__", None)
-    name = getattr(function, "__qualname__", type(target).__qualname__)
-    return f"{name}:{_code_digest(code)}" if isinstance(code, CodeType) else name
+        bound = [*target.args, *(part for item in sorted(target.keywords.items()) for part in item)]
+        return f"partial({describe(target.func)}, {_describe_bound(bound)})"
+    if isinstance(target, MethodType):
+        return f"{describe(target.__func__)} of {_describe_object(target.__self__)}"
+    if isinstance(target, FunctionType):
+        cells = [cell.cell_contents for cell in target.__closure__ or () if cell != CellType()]
+        bound = [*cells, *(target.__defaults__ or ()), *(target.__kwdefaults__ or {}).values()]
+        return f"{target.__qualname__}:{_code_digest(target.__code__)}{_describe_bound(bound)}"
+    return _describe_bound(target) if isinstance(target, _PLAIN) else _describe_object(target)
+
+
+def _describe_object(target: object) -> str:
+    kind = type(target)
+    call = kind.__call__ if callable(target) else None
+    code = _code_digest(call.__code__) if isinstance(call, FunctionType) else ""
+    attributes = sorted(getattr(target, "__dict__", {}).items())
+    bound = [part for name, value in attributes for part in (name, value)]
+    return f"{kind.__qualname__}:{code}{_describe_bound(bound)}"
+
+
+def _describe_bound(value: object) -> str:
+    """Return the text of a plain value, or what kind of thing it is: never an address."""
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(_describe_bound(item) for item in value)})"
+    if isinstance(value, FunctionType):  # its own cells may lead back here
+        return f"{value.__qualname__}:{_code_digest(value.__code__)}"
+    return type(value).__qualname__
 
 
 def _code_digest(code: CodeType) -> str:

@@ -18,6 +18,7 @@ from smac.scenario import Scenario
 
 from acband_configspace.acband import acband
 from acband_configspace.elimination import Contest
+from acband_configspace.errors import RunDiffersError
 from acband_configspace.instances import InstanceKey, Instances
 from acband_configspace.race import Race
 from acband_configspace.schedule import Schedule, Supply
@@ -36,7 +37,7 @@ from acband_configspace.smac_plugin.trials import (
 from acband_configspace.smac_plugin.waiting import RaceCallback
 from acband_configspace.statistics import Statistic, get_statistic
 from acband_configspace.stopping import checked_early_stopping
-from acband_configspace.streaming import RaceStream, Signal
+from acband_configspace.streaming import RaceStream
 
 logger = logging.getLogger(__name__)
 
@@ -103,9 +104,9 @@ class ACBandIntensifier(AbstractIntensifier):
         saves trials and changes nothing else. A level above 0: also once a test at that level
         tells its survivors from the rest. None: after all its races, as in the paper.
     playoff : int
-        On how many fresh instances, at most, the winners of the epochs meet in the end, judged by
-        their mean cost. It lives on trials that early stopping saved, or else on a part of the
-        budget. 0, the paper: the last epoch's winner it is.
+        On how many fresh instances, at most, the winners of the epochs and θ_0 meet in the end,
+        judged by their mean cost; at most a quarter of the budget is set aside for it, and with a
+        budget too small for 25 it does not take place. 0, the paper: the last epoch's winner it is.
     spend : "nothing" | "configurations"
         What becomes of trials that early stopping saved: they remain, or buy further epochs.
     first : "default" | "random"
@@ -128,7 +129,7 @@ class ACBandIntensifier(AbstractIntensifier):
         budget: int | None = None,
         statistic: str | Statistic = "wins",
         early_stopping: float | None = 0.0,
-        playoff: int = 0,
+        playoff: int = 100,
         spend: Literal["nothing", "configurations"] = "nothing",
         first: Literal["default", "random"] = "default",
         seed: int | None = None,
@@ -151,8 +152,9 @@ class ACBandIntensifier(AbstractIntensifier):
             n_epochs=n_epochs,
             budget=budget,
             playoff=playoff,
-            set_aside=self._early_stopping is None,
         )
+        self.additional_configs: Sequence[Configuration] | None = None
+        """What races from the start besides θ_0; None: what a user added to the initial design."""
         self.race_listener: RaceListener | None = None
         """Called with each race that is over, before anything is decided on it."""
         self.plan_listener: Callable[[PassPlan], None] | None = None
@@ -168,14 +170,17 @@ class ACBandIntensifier(AbstractIntensifier):
             seed=self._seed,
         )
         self._configurations: Configurations | None = None
+        self._in_facade = False
         self._passes: list[_Pass] = []
         self._queue: deque[TrialInfo] = deque()
         self._awaited: dict[tuple[int, InstanceKey], list[tuple[_OpenRace, int]]] = {}
         self._results: dict[tuple[int, InstanceKey], TrialValue] = {}
+        self._inherited: set[tuple[int, InstanceKey]] = set()
         self._recorded_races: dict[str, RaceRecord] = {}
         self._recorded_plans: list[PassPlan] = []
         self._n_started = 0
         self._n_races = 0
+        self._n_incumbents = 0
         self._n_successes: Counter[int] = Counter()
         self._finished: str | None = None
 
@@ -299,7 +304,6 @@ class ACBandIntensifier(AbstractIntensifier):
         The callback sees to it that SMAC asks only when there is something to be had.
         """
         while self.fill():
-            self._n_started += 1
             yield self._queue.popleft()
 
     def fill(self) -> bool:
@@ -308,41 +312,55 @@ class ACBandIntensifier(AbstractIntensifier):
         while not self._queue and self._finished is None:
             current = self._passes[-1]
             race = current.stream.ask()
-            if race is Signal.WAIT:
+            if not isinstance(race, Race):
                 break
-            if race is Signal.DONE:
-                self._start_pass()
-            elif isinstance(race, Race):
-                self._open(race, current)
+            self._open(race, current)
         return bool(self._queue)
 
+    def hand_out_again(self) -> None:
+        """Queue the trials that were handed out and whose results will not come any more."""
+        waiting = {id(race): race for entries in self._awaited.values() for race, _ in entries}
+        self._awaited.clear()
+        for open_race in waiting.values():
+            self._queue_trials(open_race)
+
     def _begin(self) -> None:
-        if self._configurations is not None:
+        # A schedule that was looked at before there was a facade knew neither what the user adds
+        # nor what a run history holds.
+        in_facade = self._runhistory is not None
+        if self._configurations is not None and self._in_facade == in_facade:
             return
-        given = [] if self._first == "random" else self._given()
-        self._configurations = Configurations(self._scenario.configspace, given, seed=self._seed)
+        self._in_facade = in_facade
+        self._passes.clear()
+        space = self._scenario.configspace
+        self._configurations = Configurations(space, self._given(), seed=self._seed)
         self._start_pass()
-        if self._runhistory is not None:
+        if in_facade:
             self._load_results()
 
     def _given(self) -> list[Configuration]:
         """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""
-        default = self._scenario.configspace.get_default_configuration()
-        default.origin = "Initial Design: Default"
+        given = []
+        if self._first == "default":
+            given.append(self._scenario.configspace.get_default_configuration())
+            given[0].origin = "Initial Design: Default"
+        if self.additional_configs is not None:
+            return [*given, *self.additional_configs]
         if self._config_selector is None:
-            return [default]
+            return given
         # Designs name themselves in the origin of what they sample, "Initial Design: Sobol";
         # a user's own configuration has another one, or "Initial design" if it had none.
         design = self._config_selector._initial_design_configs
-        added = [c for c in design if not str(c.origin).startswith("Initial Design:")]
-        return [default, *added]
+        return [*given, *(c for c in design if not str(c.origin).startswith("Initial Design:"))]
 
     def _load_results(self) -> None:
         """Take over what a stock facade's run history has from before an interruption."""
         for key, value in self.runhistory.items():
             number = self.configurations.number_of(self.runhistory.get_config(key.config_id))
             if number is not None and key.seed is not None:
-                self._keep(number, InstanceKey(key.instance, key.seed), value)
+                trial = (number, InstanceKey(key.instance, key.seed))
+                self._keep(*trial, value)
+                self._inherited.add(trial)
 
     def _start_pass(self) -> None:
         """Start the first pass, or the one after the last; without any, the run is finished."""
@@ -412,13 +430,29 @@ class ACBandIntensifier(AbstractIntensifier):
         if (record := self._recorded_races.pop(name, None)) is not None:
             self._repeat(race, record, current.stream)
             return
-        values = [self._results.get((number, key)) for number in race.racers]
+        trials = [(number, key) for number in race.racers]
+        values = [self._results.get(trial) for trial in trials]
         open_race = _OpenRace(name, race, key, current.stream, values)
-        missing = [i for i, value in enumerate(open_race.values) if value is None]
-        n_started = max(self._n_started, self.runhistory.submitted)
-        if n_started + len(missing) > self._scenario.n_trials:
+        inherited = self._inherited.intersection(trials)
+        missing = {t for t, value in zip(trials, values, strict=True) if value is None}
+        # What was inherited counts when it is first used: so the count is the one it was before
+        # the interruption, and further passes are planned alike. SMAC counts also what it was
+        # told without having asked, and not again what it had asked for before.
+        n_started = self._n_started + len(missing | inherited)
+        n_submitted = self.runhistory.submitted + len(missing - inherited)
+        if max(n_started, n_submitted) > self._scenario.n_trials:
             self._finish(f"n_trials={self._scenario.n_trials} leaves no room for another race")
             return
+        self._n_started = n_started
+        self._inherited -= inherited
+        self._queue_trials(open_race)
+        if None not in open_race.values:
+            self._complete(open_race)
+
+    def _queue_trials(self, open_race: _OpenRace) -> None:
+        """Queue those trials of a race whose results are not known."""
+        race, key = open_race.race, open_race.key
+        missing = [i for i, value in enumerate(open_race.values) if value is None]
         for position in missing:
             number = race.racers[position]
             self._awaited.setdefault((number, key), []).append((open_race, position))
@@ -428,14 +462,12 @@ class ACBandIntensifier(AbstractIntensifier):
                     instance=key.instance,
                     seed=key.seed,
                     additional_info={
-                        "race": name,
+                        "race": open_race.name,
                         "n_racers": len(missing),
                         "to_the_end": race.to_the_end,
                     },
                 )
             )
-        if not missing:
-            self._complete(open_race)
 
     def _enter_round(self, current: _Pass) -> None:
         contest = current.contest = current.stream.contest
@@ -446,6 +478,11 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _repeat(self, race: Race, record: RaceRecord, stream: RaceStream) -> None:
         """Take in a race of an earlier process."""
+        if race.racers != record.racers:
+            raise RunDiffersError(
+                str(self._scenario.output_directory),
+                [f"racers of race {record.name}: {record.racers} before, {race.racers} now"],
+            )
         for number, value in zip(race.racers, record.values, strict=True):
             self._keep(number, record.key, value)
         n_incumbents = len(self._trajectory)
@@ -487,8 +524,8 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _complete(self, open_race: _OpenRace) -> None:
         values = [value for value in open_race.values if value is not None]
-        if self._n_races == 0:
-            refuse_crashed(values)
+        if open_race.name == "1.1.1.0.0":
+            refuse_crashed(values, self._scenario)
         if self.race_listener is not None:
             self.race_listener(open_race.name, open_race.race, open_race.key, values)
         self._close(open_race.race, values, open_race.stream)
@@ -501,15 +538,27 @@ class ACBandIntensifier(AbstractIntensifier):
         needs_all_costs = race.to_the_end or self._statistic.needs_all_costs
         stream.tell(race, outcome_of(values, needs_all_costs=needs_all_costs))
         self._refresh_incumbent()
+        over = stream.winner is not None and stream is self._passes[-1].stream
+        if over and self._finished is None:
+            self._start_pass()
 
     def _refresh_incumbent(self) -> None:
-        """Make the newest epoch winner the incumbent, θ_0 before; never one that only failed."""
-        winners = [number for done in self._passes for number in done.stream.epoch_winners]
-        number = winners[-1] if winners else 0
-        if not self._n_successes[number]:
+        """Make the newest winner the incumbent, θ_0 before; never one that only failed."""
+        winners = [0]
+        for done in self._passes:
+            winners += done.stream.epoch_winners
+            if done.stream.winner is not None:  # a playoff may have preferred an earlier one
+                winners.append(done.stream.winner)
+        number = next((n for n in reversed(winners) if self._n_successes[n]), None)
+        if number is None:
             number, n_successes = self._n_successes.most_common(1)[0]
             if not n_successes:
                 return
         config = self.configurations[number]
-        if not self._incumbents or self._incumbents[0] is not config:
+        if self._incumbents and self._incumbents[0] is config:
+            return
+        self._n_incumbents += 1
+        if self._n_incumbents > len(self._trajectory):
             self._update_trajectory([config])
+        else:  # SMAC loaded the trajectory of an earlier process, which is gone through again
+            self._incumbents = [config]

@@ -24,7 +24,7 @@ from smac.utils.numpyencoder import NumpyEncoder
 from acband_configspace.errors import RunDiffersError
 from acband_configspace.instances import InstanceKey
 from acband_configspace.race import Race
-from acband_configspace.smac_plugin.identity import differences, scenario_as_json
+from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.journal import Journal, Recorded
 from acband_configspace.smac_plugin.runners import RaceRunner
@@ -96,18 +96,22 @@ class ACBandOptimizer(SMBO):
         if recorded is not None and recorded.races:
             if found := differences(recorded.identity, self._identity):
                 raise RunDiffersError(str(self._scenario.output_directory), found)
+            self._listen()  # going on may mean a further pass, or races of known results
             self._restore(recorded)
         else:
             plans = self._acband.plans  # one that cannot be made leaves no files behind
             self._journal.start(self._identity)
             for plan in plans:
                 self._journal.add_plan(plan)
-        self._acband.plan_listener = self._journal.add_plan
-        self._acband.race_listener = self._record
+            self._listen()
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
         self.save()
+
+    def _listen(self) -> None:
+        self._acband.plan_listener = self._journal.add_plan
+        self._acband.race_listener = self._record
 
     def _restore(self, recorded: Recorded) -> None:
         """Bring the run history, the clocks and the intensifier to where the journal ends."""
@@ -116,7 +120,7 @@ class ACBandOptimizer(SMBO):
         configurations = self._acband.configurations
         for number, values in recorded.configurations.items():
             # Another version of ConfigSpace or numpy may draw others from the same seed.
-            if (drawn := dict(configurations[number])) != values:
+            if (drawn := plain(dict(configurations[number]))) != values:
                 raise RunDiffersError(
                     str(self._scenario.output_directory),
                     [f"configuration {number}: {values} before, {drawn} now"],
@@ -126,12 +130,27 @@ class ACBandOptimizer(SMBO):
             self._runhistory.add_trial(info, value)
             self._used_target_function_walltime += float(value.time)
             self._used_target_function_cputime += float(value.cpu_time)
-        self._start_time = time.time() - recorded.races[-1].walltime
+        self._restore_clocks(recorded.races[-1].walltime)
         self._acband.fill()
+        # SMAC would run a trial before it looks at the limits.
+        self._finished = self._acband.finished is not None or self.budget_exhausted
         logger.info(
             "Continuing the run in %s after %s races.",
             self._scenario.output_directory,
             len(recorded.races),
+        )
+
+    def _restore_clocks(self, walltime: float) -> None:
+        """Count the time of the races, or what was saved later: it has races cut by a limit."""
+        saved = {}
+        if (path := self._scenario.output_directory / "optimization.json").exists():
+            saved = json.loads(path.read_text(encoding="utf-8"))
+        self._start_time = time.time() - max(walltime, saved.get("used_walltime", 0.0))
+        self._used_target_function_walltime = max(
+            self._used_target_function_walltime, saved.get("used_target_function_walltime", 0.0)
+        )
+        self._used_target_function_cputime = max(
+            self._used_target_function_cputime, saved.get("used_target_function_cputime", 0.0)
         )
 
     def _record(

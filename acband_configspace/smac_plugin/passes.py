@@ -84,7 +84,6 @@ class PassPlanner:
         n_epochs: int | None,
         budget: int | None,
         playoff: int,
-        set_aside: bool,
     ) -> None:
         self._scenario = scenario
         self._timed = math.isfinite(min(scenario.walltime_limit, scenario.cputime_limit))
@@ -100,7 +99,8 @@ class PassPlanner:
             "delta": self._delta,
             "n_epochs": n_epochs,
             "playoff": whole_number("playoff", playoff, at_least=0),
-            "set_aside": set_aside,
+            # Not from what early stopping saves: with several workers some of it is spent.
+            "set_aside": True,
         }
         whole_number("n_trials", scenario.n_trials, at_least=2)
 
@@ -141,6 +141,11 @@ class PassPlanner:
             fewer = dataclasses.replace(supply, n_available=n_there - n_known)
             schedule = self._fit(left, fewer, number=len(before))
         if not schedule.n_races:
+            if not before:
+                raise ValueError(
+                    "configspace must have at least two configurations to choose from but has "
+                    f"only {dict(configurations[0])}"
+                )
             return "all configurations of the space have been raced"
         return PassPlan(schedule, limit)
 

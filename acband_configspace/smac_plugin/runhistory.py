@@ -56,28 +56,40 @@ class LinearRunHistory(RunHistory):
             self._running_by_key[k] = info
         else:
             self._running_by_key.pop(k, None)
-            self._register(k, v, previous)
+            trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
+            trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
+            self._num_trials_per_config[k.config_id] = len(trials)
+            if previous is None or previous.status == StatusType.RUNNING:
+                self._register(k.config_id, v)
+            else:
+                self._register_all_again(k.config_id)
         self._running_trials = list(self._running_by_key.values())
 
-    def _register(self, k: TrialKey, v: TrialValue, previous: TrialValue | None) -> None:
+    def _register(self, config_id: int, v: TrialValue) -> None:
+        """Add a trial to the sums."""
         assert isinstance(v.cost, float)
-        trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
-        trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
-        total, n_known = self._known_costs.get(k.config_id, (0.0, 0))
-        if previous is not None and _is_known(previous):  # it is replaced
-            assert isinstance(previous.cost, float)
-            total, n_known = total - previous.cost, n_known - 1
+        total, n_known = self._known_costs.get(config_id, (0.0, 0))
         if _is_known(v):
             total, n_known = total + v.cost, n_known + 1
-        self._known_costs[k.config_id] = total, n_known
-        self._num_trials_per_config[k.config_id] = len(trials)
-        self._cost_per_config[k.config_id] = total / n_known if n_known else v.cost
-        lowest = self._min_cost_per_config.get(k.config_id, math.inf)
+        self._known_costs[config_id] = total, n_known
+        self._cost_per_config[config_id] = total / n_known if n_known else v.cost
+        lowest = self._min_cost_per_config.get(config_id, math.inf)
         assert isinstance(lowest, float)
-        self._min_cost_per_config[k.config_id] = min(lowest, v.cost)
+        self._min_cost_per_config[config_id] = min(lowest, v.cost)
         if v.status == StatusType.SUCCESS:
             self._lowest, self._highest = min(self._lowest, v.cost), max(self._highest, v.cost)
         self._objective_bounds = [(self._lowest, self._highest)]
+
+    def _register_all_again(self, config_id: int) -> None:
+        """Do what takes a look at all trials: one was replaced, and sums do not forget."""
+        self._known_costs.pop(config_id, None)
+        self._min_cost_per_config.pop(config_id, None)
+        self._update_objective_bounds()
+        ((self._lowest, self._highest),) = self._objective_bounds
+        for isk, (budget,) in self._config_id_to_isk_to_budget[config_id].items():
+            self._register(
+                config_id, self._data[TrialKey(config_id, isk.instance, isk.seed, budget)]
+            )
 
     def save(self, filename: str | Path = "runhistory.json") -> None:
         """Save in SMAC's format; without its indentation, which takes most of the time."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import resource
+import shlex
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from ConfigSpace import Configuration
@@ -18,7 +19,15 @@ from smac.runner.abstract_runner import AbstractRunner
 from smac.runner.abstract_serial_runner import AbstractSerialRunner
 from smac.scenario import Scenario
 
-from acband_configspace.running import Clock, CommandTarget, PythonTarget, RaceSpec, RaceTrack
+from acband_configspace.running import (
+    Clock,
+    CommandTarget,
+    PythonTarget,
+    RaceReport,
+    RaceSpec,
+    RaceTrack,
+)
+from acband_configspace.running.messages import CommandJob
 from acband_configspace.smac_plugin.accounting import Accounting, judged
 
 Result = tuple[StatusType, float, float, float, dict[str, Any]]
@@ -93,6 +102,22 @@ class SerialRunner(AbstractSerialRunner):
         return status, cost, time.time() - start, _cpu_seconds() - cpu_start, info
 
 
+class Track(Protocol):
+    """What a runner has its races run on: a race track here, or a cluster of them."""
+
+    def start(self, spec: RaceSpec) -> None:
+        """Queue a race."""
+
+    def wait(self, timeout: float | None = None) -> list[RaceReport]:
+        """Wait for races to be over; may return early and empty."""
+
+    def cancel(self, key: Hashable) -> None:
+        """Stop a race, which is reported all the same."""
+
+    def close(self) -> None:
+        """Stop everything."""
+
+
 class RaceRunner(AbstractRunner):
     """Runs trials in processes of their own, limited and accounted for.
 
@@ -123,7 +148,8 @@ class RaceRunner(AbstractRunner):
         )
         self._grace = grace
         self._target = self._as_target(target, to_arguments, success_codes)
-        self._track: RaceTrack | None = None
+        self._name = getattr(target, "__qualname__", repr(target))
+        self._track: Track | None = None
         self._gathered: list[TrialInfo] = []
         self._trials: dict[object, list[TrialInfo]] = {}
         self._n_singles = 0
@@ -211,6 +237,14 @@ class RaceRunner(AbstractRunner):
         self._trials.clear()
         self._gathered.clear()
 
+    def command(self, config: Configuration, instance: str | None, seed: int | None) -> str:
+        """Return how the target is called, for a person to read."""
+        if isinstance(self._target, PythonTarget):
+            return f"{self._name}({', '.join(('config', *self._target.arguments))})"
+        cutoff = self._scenario.trial_walltime_limit
+        job = self._target.job(config, instance=instance, seed=seed, cutoff=cutoff, shared=None)
+        return shlex.join(job.arguments) if isinstance(job, CommandJob) else str(job)
+
     def run(
         self,
         config: Configuration,
@@ -222,8 +256,9 @@ class RaceRunner(AbstractRunner):
         """Run one trial and wait for it."""
         track = self._open_track()
         track.start(RaceSpec(("run",), (config,), instance, seed, stop_losers=False))
-        (report,) = track.wait()
-        (value,) = self._accounting.values(report, None)
+        while not (reports := track.wait()):
+            pass
+        (value,) = self._accounting.values(reports[0], None)
         cost = float(np.max(value.cost))
         return value.status, cost, value.time, value.cpu_time, value.additional_info
 
@@ -235,19 +270,21 @@ class RaceRunner(AbstractRunner):
     def _n_unfinished(self) -> int:
         return sum(len(trials) for trials in self._trials.values())
 
-    def _open_track(self) -> RaceTrack:
+    def _open_track(self) -> Track:
         if self._track is None:
-            memory = self._scenario.trial_memory_limit
-            self._track = RaceTrack(
-                self._target,
-                slots=self._n_slots,
-                cutoff=self._scenario.trial_walltime_limit,
-                memory_limit_mb=None if memory is None else math.ceil(memory),
-                clock=self._accounting.clock,
-                grace=self._grace,
-                shared=self._scenario.configspace,
-            )
+            options = self._track_options()
+            self._track = RaceTrack(self._target, slots=self._n_slots, **options)
         return self._track
+
+    def _track_options(self) -> dict[str, Any]:
+        memory = self._scenario.trial_memory_limit
+        return {
+            "cutoff": self._scenario.trial_walltime_limit,
+            "memory_limit_mb": None if memory is None else math.ceil(memory),
+            "clock": self._accounting.clock,
+            "grace": self._grace,
+            "shared": self._scenario.configspace,
+        }
 
     def _collect(self, *, wait: bool) -> bool:
         """Fetch what is over into the queue; return whether anything was."""

@@ -65,13 +65,17 @@ def outcome_of(values: Sequence[TrialValue], *, needs_all_costs: bool) -> Outcom
     return Outcome(costs, [is_censored(value) for value in values])
 
 
-def refuse_crashed(values: Sequence[TrialValue]) -> None:
+def refuse_crashed(values: Sequence[TrialValue], scenario: Scenario) -> None:
     """Raise an error if every racer of the first race crashed: the target cannot work."""
     if any(value.status != StatusType.CRASHED for value in values):
         return
     infos = [value.additional_info for value in values]
     reasons = [info.get("traceback") or info.get("error") for info in infos]
-    reason = next(filter(None, reasons), "no reason was given")
+    limits = (scenario.trial_walltime_limit, scenario.trial_memory_limit)
+    if limits != (None, None) and not any(reasons):
+        return  # SMAC calls a limit that was met a crash if crash_cost is infinite, its default
+    no_reason = "no reason is known; a cost that is None, NaN or infinite is a crash, too"
+    reason = next(filter(None, reasons), no_reason)
     raise FirstRaceCrashedError(
         f"every racer of the first race crashed; the first one because of:\n{reason}"
     )

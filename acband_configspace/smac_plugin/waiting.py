@@ -23,6 +23,9 @@ class RaceSource(Protocol):
     def fill(self) -> bool:
         """Return whether there is a trial to be handed out."""
 
+    def hand_out_again(self) -> None:
+        """Queue the trials whose results will not come any more."""
+
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial."""
 
@@ -56,7 +59,7 @@ class RaceCallback(Callback):
         intensifier = self._intensifier
         while not intensifier.fill() and intensifier.finished is None:
             runner = smbo._runner
-            if not self._optimizing or runner is None or not runner.is_running():
+            if not self._optimizing or runner is None:
                 raise OutcomesNeededError(
                     "AC-Band must know the outcomes of the races of this round before it can name "
                     "further ones: tell the results of the trials that were asked for, then ask "
@@ -64,8 +67,11 @@ class RaceCallback(Callback):
                 )
             if smbo._stop or smbo.budget_exhausted:
                 return  # the generator ends, and with it SMAC's loop
-            runner.wait()
-            smbo._add_results()
+            if runner.is_running():
+                runner.wait()
+                smbo._add_results()
+            else:  # an interrupted ``optimize`` lost them, or they were asked for and never told
+                intensifier.hand_out_again()
         if intensifier.finished is not None and not self._optimizing:
             raise RunFinishedError(
                 f"AC-Band is finished: {intensifier.finished}. The incumbent is "

@@ -1,0 +1,49 @@
+"""AC-Band itself behind the interface of the baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acband_configspace.benchmark.baselines.method import MethodResult
+from acband_configspace.benchmark.simulation import simulate
+from acband_configspace.benchmark.tables import RuntimeTable
+
+
+@dataclass(frozen=True)
+class ACBand:
+    """AC-Band with the paper's rules (Brandt et al., 2023): every race of the budget is run.
+
+    The budget is the number of instances of the table, as in the paper's experiments.
+    """
+
+    k: int = 2
+    alpha: float = 0.05
+    delta: float = 0.05
+    n_candidates: int | None = None
+    early_stopping: float | None = None
+
+    @property
+    def name(self) -> str:
+        """As the paper's tables call it."""
+        stopping = "" if self.early_stopping is None else f", stop {self.early_stopping:g}"
+        return f"AC-Band k={self.k}{stopping}"
+
+    def run(self, table: RuntimeTable, seed: int) -> MethodResult:
+        """Simulate the run."""
+        result = simulate(
+            table,
+            k=self.k,
+            alpha=self.alpha,
+            delta=self.delta,
+            n_candidates=self.n_candidates,
+            early_stopping=self.early_stopping,
+            seed=seed,
+        )
+        return MethodResult(
+            result.incumbent,
+            result.cpu_time,
+            result.wall_time,
+            result.n_configs,
+            result.n_instances,
+            result.configurations,
+        )

@@ -1,0 +1,1 @@
+"""Records runtime tables: real solvers, sampled configurations, generated instances."""

@@ -1,0 +1,220 @@
+"""The connection to a Dask cluster: what we tell it, what we hear from it, and what that means.
+
+Everything that has to be known about Dask on our side of the connection is known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import Future as ThreadFuture
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from distributed import KilledWorker
+
+from acband_configspace.running.driver import RaceOrder
+from acband_configspace.running.race import RaceReport
+from acband_configspace.running.racetrack import StarterDiedError, TargetLoadError
+from acband_configspace.running.remote import CLOSING_NOTE, RaceSite, cancel_races, run_race
+
+logger = logging.getLogger(__name__)
+
+#: Seconds the scheduler may take to answer.
+ANSWER_SECONDS = 10.0
+#: Seconds between two tries to set up the workers.
+SETUP_INTERVAL = 0.5
+
+
+class Failure(enum.Enum):
+    """Why a task has brought no report."""
+
+    WORKER_DIED = "worker died"
+    """While it ran, and maybe because it did."""
+    TASK_LOST = "task lost"
+    """The cluster has forgotten it: the scheduler was restarted, or the client was."""
+    WORKER_UNFIT = "worker unfit"
+    """This worker cannot run races: it is closing, or has other packages than we have."""
+    TARGET_UNFIT = "target unfit"
+    """The target cannot be loaded."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What became of a task."""
+
+    key: str
+    report: RaceReport | None = None
+    failure: Failure | None = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class _Task:
+    future: Any
+    follower: ThreadFuture[None]
+
+
+class DaskLink:
+    """Sends races to the workers of a cluster and fetches their reports as they come.
+
+    Args:
+        client: A connected client. It is never closed here.
+        site: What each worker needs to run races.
+    """
+
+    def __init__(self, client: Any, site: RaceSite) -> None:
+        if client.asynchronous:
+            raise ValueError("client must not be asynchronous but got one that is")
+        self._client = client
+        self._site = site
+        self._is_set_up = False
+        self._tasks: dict[str, _Task] = {}
+        self._arrived: SimpleQueue[Arrival] = SimpleQueue()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the scheduler can be spoken to."""
+        return bool(self._client.status == "running")
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the client has given up on the scheduler."""
+        return self._client.status in ("closing", "closed")
+
+    def threads(self) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
+        """Return the threads of all workers, and of those that take tasks; None if unknown."""
+        if not self.is_up:
+            return None
+        try:
+            known: tuple[Mapping[str, int], Mapping[str, int]] = self._client.sync(
+                self._fetch_threads, callback_timeout=ANSWER_SECONDS
+            )
+        except (OSError, asyncio.TimeoutError) as error:  # the client connects again, or closes
+            logger.debug("The scheduler does not answer: %s", error)
+            return None
+        return known
+
+    async def _fetch_threads(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        scheduler = self._client.scheduler
+        return await scheduler.ncores(), await scheduler.ncores_running()
+
+    def has_left_in_order(self, worker: str) -> bool:
+        """Return whether a worker that is gone was closed, rather than killed by what it ran."""
+        try:
+            events = self._client.get_events(worker)
+        except Exception:  # no answer, no excuse
+            return False
+        messages = [message for _, message in events if isinstance(message, dict)]
+        return any(
+            message.get("action") == CLOSING_NOTE["action"] or message.get("expected")
+            for message in messages
+        )
+
+    def set_up(self) -> bool:
+        """Have the site sent to all workers, now and later; return whether that was necessary."""
+        if self._is_set_up:
+            return False
+        for chances in (2, 1, 0):
+            try:
+                self._client.register_plugin(self._site, name=self._site.name)
+                break
+            except OSError:  # a worker was lost just now
+                if not chances:
+                    raise
+                time.sleep(SETUP_INTERVAL)
+        self._is_set_up = True
+        return True
+
+    def send(self, order: RaceOrder, worker: str) -> None:
+        """Have a worker run a race."""
+        future = self._client.submit(
+            run_race,
+            self._site.name,
+            order,
+            key=order.key,
+            pure=False,
+            retries=0,
+            workers=[worker],
+            allow_other_workers=False,
+        )
+        loop = self._client.loop.asyncio_loop
+        follower = asyncio.run_coroutine_threadsafe(self._follow(order.key, future), loop)
+        self._tasks[order.key] = _Task(future, follower)
+
+    async def _follow(self, key: str, future: Any) -> None:
+        """Fetch the result of a task as soon as it is there.
+
+        If the worker dies before it is fetched, Dask waits for it to come back. We do not: whoever
+        looks after the workers drops the task, which ends this.
+        """
+        try:
+            self._arrived.put(Arrival(key, report=await future))
+        except Exception as error:  # the task's, or Dask's, which has many
+            self._arrived.put(Arrival(key, failure=_meaning_of(error), error=error))
+
+    def hear(self, patience: float) -> list[Arrival]:
+        """Return what has become of tasks; wait for one of them to end if none has."""
+        arrivals: list[Arrival] = []
+        try:
+            if patience > 0:
+                arrivals.append(self._arrived.get(timeout=patience))
+            while True:
+                arrivals.append(self._arrived.get_nowait())
+        except Empty:
+            pass
+        if any(arrival.failure is Failure.TASK_LOST for arrival in arrivals):
+            self._is_set_up = False  # what we set up may be lost as well
+        return arrivals
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Let go of tasks, over or not: Dask forgets them, and workers stop their races."""
+        tasks = [self._tasks.pop(key) for key in keys]
+        for task in tasks:
+            with contextlib.suppress(RuntimeError):  # the user has closed the client, and its loop
+                task.follower.cancel()
+            if self.is_up:
+                task.future.release()
+
+    def cancel(self, keys: Sequence[str], workers: Sequence[str]) -> None:
+        """Tell workers to stop races and report them, without waiting for those that are gone."""
+        threading.Thread(target=self._tell_to_cancel, args=(keys, workers), daemon=True).start()
+
+    def _tell_to_cancel(self, keys: Sequence[str], workers: Sequence[str]) -> None:
+        site = self._site.name
+        try:
+            self._client.run(cancel_races, site, keys, workers=workers, on_error="ignore")
+        except Exception as error:  # a worker is lost, then, and with it its racers
+            logger.debug("Some workers could not be told to stop races: %s", error)
+
+    def close(self, seconds: float) -> None:
+        """Drop all tasks and have the workers close their sites; take at most so long."""
+        self.drop(list(self._tasks))
+        if not self.is_up or not self._is_set_up:
+            return  # without a scheduler the workers end, and with them the racers
+        self._is_set_up = False
+        try:
+            self._client.sync(
+                self._client.scheduler.unregister_worker_plugin,
+                name=self._site.name,
+                callback_timeout=seconds,
+            )
+        except Exception as error:  # a worker is dying: its racers die with it
+            logger.warning("Some workers could not be told that the run is over: %s", error)
+
+
+def _meaning_of(error: Exception) -> Failure:
+    if isinstance(error, (KilledWorker, StarterDiedError)):
+        return Failure.WORKER_DIED
+    if isinstance(error, CancelledError):
+        return Failure.TASK_LOST
+    if isinstance(error, TargetLoadError):
+        return Failure.TARGET_UNFIT
+    return Failure.WORKER_UNFIT

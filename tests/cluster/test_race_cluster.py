@@ -1,0 +1,296 @@
+"""Races on a cluster: on which workers, what becomes of them when workers die, who is stopped."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from cluster_helpers import Cluster, eventually, kill
+from cluster_targets import Counted, Unloadable, run
+from dask.distributed import Client
+
+from acband_configspace.errors import NoWorkersError, SchedulerLostError
+from acband_configspace.running import PythonTarget, RaceReport, RaceSpec, TargetLoadError
+from acband_configspace.running.cluster import RaceCluster
+
+
+@pytest.fixture
+def open_cluster(cluster: Cluster) -> Iterator[Callable[..., RaceCluster]]:
+    opened = []
+
+    def open_it(target: Any = run, racers: int = 2, **options: Any) -> RaceCluster:
+        opened.append(RaceCluster(cluster.client, PythonTarget(target), racers=racers, **options))
+        return opened[-1]
+
+    yield open_it
+    for races in opened:
+        races.close()
+
+
+def _seconds(*seconds: float, **more: Any) -> tuple[dict[str, Any], ...]:
+    return tuple({"seconds": number, **more} for number in seconds)
+
+
+def _all_reports(races: RaceCluster, seconds: float = 40.0) -> dict[Any, RaceReport]:
+    reports: dict[Any, RaceReport] = {}
+    deadline = time.monotonic() + seconds
+    while races.unfinished:
+        assert time.monotonic() < deadline, f"only {len(reports)} reports so far"
+        for report in races.wait(1):
+            assert report.key not in reports, "no outcome counts twice"
+            reports[report.key] = report
+    return reports
+
+
+def _wait_for(races: RaceCluster, condition: Callable[[], object]) -> None:
+    """Wait until a condition holds before any race is over."""
+
+    def holds() -> object:
+        assert not races.wait(0.02)
+        return condition()
+
+    eventually(holds)
+
+
+def _statuses(report: RaceReport) -> list[str]:
+    return [racer.status.value for racer in report.racers]
+
+
+def _is_alive(file: Path) -> bool:
+    return file.exists() and bool(text := file.read_text()) and psutil.pid_exists(int(text))
+
+
+def test_losers_are_stopped_on_the_worker(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
+) -> None:
+    cluster.have_workers(2)
+    races = open_cluster()
+    loser = {"seconds": 60, "file": str(tmp_path / "loser")}
+    races.start(RaceSpec("race", (loser, {"seconds": 0.3})))
+    report = _all_reports(races)["race"]
+    assert _statuses(report) == ["lost", "finished"]
+    assert report.winner == 1
+    assert report.racers[0].time < 2
+    assert not _is_alive(tmp_path / "loser")
+
+
+def test_each_worker_runs_what_its_threads_allow(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    small, large = cluster.have_workers(1, 5)
+    races = open_cluster(racers=2)
+    assert races.slots == 1 + 4
+    for number in range(10):
+        races.start(RaceSpec(number, _seconds(0.3, 0.3), stop_losers=False))
+    runs = defaultdict(list)
+    for report in _all_reports(races).values():
+        for racer in report.racers:
+            worker, started, ended = racer.returned
+            runs[worker] += [(started, 1), (ended, -1)]
+    most = {worker: _most_at_once(events) for worker, events in runs.items()}
+    assert most == {small.pid: 1, large.pid: 4}
+
+
+def _most_at_once(events: list[tuple[float, int]]) -> int:
+    running = most = 0
+    for _, change in sorted(events):
+        running += change
+        most = max(most, running)
+    return most
+
+
+def test_outstanding_tasks_stay_in_proportion_to_the_cluster(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    cluster.have_workers(1, 1)
+    races = open_cluster(racers=1)
+    for number in range(40):
+        races.start(RaceSpec(number, _seconds(0.02)))
+    most = 0
+    while races.unfinished:
+        races.wait(0.05)
+        most = max(most, len(cluster.client.futures))
+    # Two workers, with one race running and one waiting each, and as many just let go of.
+    assert most <= 8
+
+
+def test_a_killed_workers_races_run_elsewhere(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
+) -> None:
+    doomed, _ = cluster.have_workers(1, 1)
+    races = open_cluster(racers=1)
+    for number in range(2):
+        races.start(RaceSpec(number, _seconds(4, file=str(tmp_path / str(number)))))
+    _wait_for(races, lambda: all((tmp_path / str(n)).exists() for n in range(2)))
+    racers = psutil.Process(doomed.pid).children(recursive=True)
+    kill(doomed)
+    eventually(lambda: not any(racer.is_running() for racer in racers), 2)
+    reports = _all_reports(races)
+    assert [_statuses(reports[number]) for number in range(2)] == [["finished"], ["finished"]]
+    assert all(report.racers[0].returned[0] != doomed.pid for report in reports.values())
+
+
+def test_a_worker_that_is_asked_to_end_hands_its_races_back(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
+) -> None:
+    """As a batch system does it. However often: it is not the race that kills the workers."""
+    races = open_cluster(racers=1)
+    races.start(RaceSpec("race", _seconds(3, file=str(tmp_path / "pid"))))
+    for _ in range(3):
+        (worker,) = cluster.have_workers(1)
+        _wait_for(races, lambda: _is_alive(tmp_path / "pid"))
+        started = time.monotonic()
+        worker.terminate()
+        worker.wait(10)
+        assert time.monotonic() - started < 5, "the worker is not held up by its racers"
+        assert not _is_alive(tmp_path / "pid")
+    cluster.have_workers(1)
+    assert _statuses(_all_reports(races)["race"]) == ["finished"]
+
+
+def test_all_workers_gone_and_back(
+    cluster: Cluster,
+    open_cluster: Callable[..., RaceCluster],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (worker,) = cluster.have_workers(1)
+    races = open_cluster(racers=1)
+    for number in range(4):
+        races.start(RaceSpec(number, _seconds(0.5)))
+    assert races.wait(20)
+    kill(worker)
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        races.wait(0.1)
+    assert "no worker" in caplog.text
+    cluster.launch_worker()
+    assert all(_statuses(report) == ["finished"] for report in _all_reports(races).values())
+
+
+def test_workers_that_join_are_used(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    cluster.have_workers(1)
+    races = open_cluster(racers=1)
+    for number in range(6):
+        races.start(RaceSpec(number, _seconds(1.0)))
+    cluster.have_workers(1, 1)
+    workers = {report.racers[0].returned[0] for report in _all_reports(races).values()}
+    assert len(workers) == 2
+
+
+def test_a_race_that_kills_its_worker_three_times_has_crashed(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    """And takes no other race with it that often."""
+    workers = cluster.have_workers(2, 2, 2, 2)
+    races = open_cluster(racers=1)
+    races.start(RaceSpec("killer", _seconds(0, kills=True)))
+    for number in range(8):
+        races.start(RaceSpec(number, _seconds(0.5)))
+    reports = _all_reports(races)
+    killer = reports.pop("killer")
+    assert _statuses(killer) == ["crashed"]
+    assert "its worker died" in str(killer.racers[0].error)
+    assert all(_statuses(report) == ["finished"] for report in reports.values())
+    assert sum(worker.poll() is None for worker in workers) == 1
+
+
+def test_a_cancelled_race_is_stopped_and_reported(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
+) -> None:
+    cluster.have_workers(1)
+    races = open_cluster(racers=1)
+    for number in range(2):
+        races.start(RaceSpec(number, _seconds(60, file=str(tmp_path / str(number)))))
+    _wait_for(races, lambda: _is_alive(tmp_path / "0"))
+    started = time.monotonic()
+    races.cancel(0)
+    races.cancel(1)
+    reports = _all_reports(races)
+    assert time.monotonic() - started < 1.5
+    assert [_statuses(reports[number]) for number in range(2)] == [["cancelled"], ["cancelled"]]
+    assert reports[0].racers[0].time > 0, "what it took is accounted for"
+    assert not _is_alive(tmp_path / "0")
+    assert not (tmp_path / "1").exists()
+
+
+def test_races_of_a_client_that_is_gone_are_stopped(cluster: Cluster, tmp_path: Path) -> None:
+    """As when its process is killed: then nobody can ask for it."""
+    cluster.have_workers(1)
+    with Client(cluster.address, set_as_default=False) as client:
+        races = RaceCluster(client, PythonTarget(run), racers=1)
+        races.start(RaceSpec("race", _seconds(60, file=str(tmp_path / "pid"))))
+        _wait_for(races, lambda: _is_alive(tmp_path / "pid"))
+    eventually(lambda: not _is_alive(tmp_path / "pid"), 2)
+    cluster.have_workers()  # its track stays open for a while
+
+
+def test_closing_stops_the_racers_and_leaves_the_client_open(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
+) -> None:
+    (worker,) = cluster.have_workers(2)
+    races = open_cluster(racers=1)
+    for number in range(2):
+        races.start(RaceSpec(number, _seconds(60, file=str(tmp_path / str(number)))))
+    _wait_for(races, lambda: _is_alive(tmp_path / "0") and _is_alive(tmp_path / "1"))
+    started = time.monotonic()
+    races.close()
+    assert time.monotonic() - started < 2
+    eventually(lambda: not psutil.Process(worker.pid).children(recursive=True), 1)
+    assert cluster.client.status == "running"
+    assert cluster.client.submit(sum, [1, 2]).result(10) == 3
+
+
+def test_the_target_is_sent_to_each_worker_once(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
+) -> None:
+    cluster.have_workers(1, 2)
+    races = open_cluster(Counted(str(tmp_path / "loaded")), racers=1)
+    for number in range(20):
+        races.start(RaceSpec(number, ({"seconds": 0},)))
+    _all_reports(races)
+    assert len((tmp_path / "loaded").read_text().splitlines()) == 2
+
+
+def test_a_target_that_cannot_be_loaded_is_an_error(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    cluster.have_workers(1)
+    races = open_cluster(Unloadable())
+    races.start(RaceSpec("race", ({},)))
+    with pytest.raises(TargetLoadError, match="no such thing"):
+        _all_reports(races)
+
+
+def test_no_worker_for_too_long_is_an_error(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    cluster.have_workers()
+    races = open_cluster(worker_timeout=1)
+    races.start(RaceSpec("race", ({},)))
+    started = time.monotonic()
+    with pytest.raises(NoWorkersError, match="no worker for 1 seconds.*goes on"):
+        _all_reports(races)
+    assert time.monotonic() - started < 4
+
+
+def test_a_lost_scheduler_is_an_error(own_cluster: Cluster) -> None:
+    (worker,) = own_cluster.have_workers(1)
+    races = RaceCluster(own_cluster.client, PythonTarget(run), racers=1)
+    races.start(RaceSpec("race", _seconds(60)))
+    _wait_for(races, lambda: len(psutil.Process(worker.pid).children(recursive=True)) == 3)
+    racers = psutil.Process(worker.pid).children(recursive=True)
+    kill(own_cluster.scheduler)
+    with pytest.raises(SchedulerLostError, match="goes on"):
+        _all_reports(races, 30)
+    started = time.monotonic()
+    races.close()
+    assert time.monotonic() - started < 1
+    worker.wait(10)
+    eventually(lambda: not any(racer.is_running() for racer in racers), 2)

@@ -1,0 +1,166 @@
+"""Targets and runs that other processes can import: Dask's workers, and those that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ConfigSpace import Configuration, ConfigurationSpace
+from smac import Scenario
+from smac.facade.abstract_facade import AbstractFacade
+from smac.runhistory.dataclasses import TrialValue
+from smac.runhistory.enumerations import StatusType
+
+from acband_configspace import ACBandFacade
+from acband_configspace.smac_plugin.journal import Journal
+from acband_configspace.smac_plugin.trials import RaceRecord
+
+#: Every race of the schedule is run: how many trials there will be is known before.
+PAPER: dict[str, Any] = {"early_stopping": None, "playoff": 0}
+
+
+def a_space() -> ConfigurationSpace:
+    return ConfigurationSpace({"x": (0.0, 1.0), "n": (1, 100)}, seed=5)
+
+
+def a_scenario(directory: Path, **settings: Any) -> Scenario:
+    given = {
+        "configspace": a_space(),
+        "name": "run",
+        "n_trials": 60,
+        "deterministic": False,
+        "seed": 3,
+        "output_directory": directory,
+    }
+    return Scenario(**{**given, **settings})
+
+
+def noise(*what: object) -> float:
+    """Return a number in [0, 1) that depends on its arguments alone."""
+    return float(np.random.default_rng(zlib.crc32(repr(what).encode())).random())
+
+
+def noisy(config: Configuration, seed: int) -> float:
+    """Cost more the further x is from 0.3, with noise that the seed decides."""
+    return abs(config["x"] - 0.3) + 0.2 * noise(config["x"], seed)
+
+
+def on_instance(config: Configuration, instance: str, seed: int) -> float:
+    return abs(config["x"] - 0.3) + 0.2 * noise(config["x"], instance, seed)
+
+
+def exact(config: Configuration, seed: int) -> float:
+    return abs(config["x"] - 0.3)
+
+
+def busy(config: Configuration, seed: int) -> float:
+    """Use 5 ms of the processor."""
+    end = time.process_time() + 0.005
+    while time.process_time() < end:
+        pass
+    return noisy(config, seed)
+
+
+def often_crashing(config: Configuration, seed: int) -> float:
+    """Crash in half of all trials, but not in all of the first ones."""
+    if noise("crash", config["x"], seed) < 0.5:
+        raise RuntimeError("the target broke down")
+    return noisy(config, seed)
+
+
+def always_crashing(config: Configuration, seed: int) -> float:
+    raise RuntimeError("no licence found")
+
+
+def result_of(config: Configuration, seed: int) -> TrialValue:
+    return TrialValue(cost=noisy(config, seed), time=0.1, status=StatusType.SUCCESS)
+
+
+def races_of(scenario: Scenario) -> list[RaceRecord]:
+    recorded = Journal(scenario.output_directory / "journal.jsonl").read()
+    return [] if recorded is None else recorded.races
+
+
+Signature = list[tuple[str, str | None, int, tuple[int, ...], list[Any]]]
+
+
+def without_times(races: list[RaceRecord]) -> Signature:
+    """Return what does not depend on clocks: which races there were, and their costs."""
+    return sorted(
+        (race.name, *race.key, race.racers, [value.cost for value in race.values]) for race in races
+    )
+
+
+class Counted:
+    """A target that notes each call in a file, and may send its own process a signal."""
+
+    def __init__(
+        self,
+        target: Callable[..., float],
+        calls: Path,
+        *,
+        signal_at: int | None = None,
+        number: int = signal.SIGKILL,
+    ) -> None:
+        self.target = target
+        self.calls = calls
+        self.signal_at = signal_at
+        self.number = number
+        self.n_calls = 0
+
+    def __call__(self, config: Configuration, seed: int) -> float:
+        with self.calls.open("a") as file:
+            file.write(json.dumps([dict(config), seed]) + "\n")
+        self.n_calls += 1
+        if self.n_calls == self.signal_at:
+            os.kill(os.getpid(), self.number)
+        return self.target(config, seed)
+
+
+def n_calls(calls: Path) -> int:
+    return len(calls.read_text().splitlines()) if calls.exists() else 0
+
+
+def run_and_be_killed(
+    directory: Path,
+    calls: Path,
+    signal_at: int,
+    number: int = signal.SIGKILL,
+    options: dict[str, Any] | None = None,
+) -> None:
+    """Optimize until the target has been called so often, then die. For a process of its own."""
+    target = Counted(noisy, calls, signal_at=signal_at, number=number)
+    scenario = a_scenario(directory)
+    ACBandFacade(scenario, target, logging_level=False, **(options or PAPER)).optimize()
+
+
+class _Killer:
+    """Kills its process when that is called for the n-th time, by a function SMAC can describe."""
+
+    signal_at = -1
+    n_calls = 0
+
+
+def noisy_and_killed(config: Configuration, seed: int) -> float:
+    _Killer.n_calls += 1
+    if _Killer.n_calls == _Killer.signal_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return noisy(config, seed)
+
+
+def run_stock_and_be_killed(
+    facade: type[AbstractFacade], directory: Path, signal_at: int, settings: dict[str, Any]
+) -> None:
+    from acband_configspace import ACBandIntensifier
+
+    _Killer.signal_at = signal_at
+    scenario = a_scenario(directory, **settings)
+    intensifier = ACBandIntensifier(scenario, **PAPER)
+    facade(scenario, noisy_and_killed, intensifier=intensifier, logging_level=False).optimize()

@@ -1,0 +1,198 @@
+"""Ask and tell: in any order, with a clear word where there is nothing to be asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ConfigSpace import Configuration
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from smac import RandomFacade
+from smac.facade.abstract_facade import AbstractFacade
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
+from targets import a_scenario, a_space, noisy, result_of
+
+from acband_configspace import ACBandFacade, ACBandIntensifier
+from acband_configspace.errors import OutcomesNeededError, RunFinishedError
+
+FACADES = [ACBandFacade, RandomFacade]
+
+
+def asking(facade: type[AbstractFacade], directory: Path, **options: object) -> AbstractFacade:
+    """Return a facade without a target."""
+    n_trials = options.pop("n_trials", 40)
+    scenario = a_scenario(directory, n_trials=n_trials)
+    # Every race counts: with groups decided early, some that were asked for need not be told.
+    intensifier = ACBandIntensifier(scenario, early_stopping=None, **options)
+    return facade(scenario, None, intensifier=intensifier, logging_level=False)
+
+
+def ask_all(smac: AbstractFacade) -> list[TrialInfo]:
+    trials = []
+    with contextlib.suppress(OutcomesNeededError):
+        while True:
+            trials.append(smac.ask())
+    return trials
+
+
+def answer(smac: AbstractFacade, info: TrialInfo) -> None:
+    smac.tell(info, result_of(info.config, info.seed), save=False)
+
+
+def play(smac: AbstractFacade, answer: Callable[[AbstractFacade, TrialInfo], None]) -> str:
+    """Answer each trial at once, to the end, and return the message that ends it."""
+    with contextlib.suppress(RunFinishedError):
+        while True:
+            answer(smac, smac.ask())
+    with pytest.raises(RunFinishedError) as finished:
+        smac.ask()
+    return str(finished.value)
+
+
+@pytest.fixture(scope="module")
+def optimized(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
+    scenario = a_scenario(tmp_path_factory.mktemp("optimized"), n_trials=40)
+    return ACBandFacade(scenario, noisy, logging_level=False).optimize()
+
+
+@pytest.mark.parametrize("facade", FACADES)
+def test_the_racers_of_a_race_are_asked_for_before_any_is_told(facade, tmp_path):
+    smac = asking(facade, tmp_path, n_trials=200, k=4, n_candidates=12)
+    racers = [smac.ask() for _ in range(4)]
+    assert len({racer.seed for racer in racers}) == 1
+    assert len({racer.config for racer in racers}) == 4
+    assert smac.runhistory.running == 4
+
+
+@pytest.mark.parametrize("facade", FACADES)
+def test_asking_past_a_round_says_what_to_do_and_goes_on_after_it(facade, tmp_path):
+    smac = asking(facade, tmp_path)
+    trials = ask_all(smac)
+    assert trials
+    for _ in range(3):
+        with pytest.raises(OutcomesNeededError, match="tell the results .* then ask again"):
+            smac.ask()
+    for info in trials[:-1]:
+        answer(smac, info)
+    with pytest.raises(OutcomesNeededError):
+        smac.ask()
+    answer(smac, trials[-1])
+    assert smac.ask().seed not in {info.seed for info in trials}
+
+
+@pytest.mark.parametrize("facade", FACADES)
+def test_after_the_last_race_the_error_names_the_incumbent(facade, tmp_path, optimized):
+    smac = asking(facade, tmp_path)
+    assert str(optimized["x"]) in play(smac, answer)
+    assert smac.intensifier.get_incumbent() == optimized
+    for _ in range(3):
+        with pytest.raises(RunFinishedError):
+            smac.ask()
+
+
+@given(data=st.data())
+@settings(max_examples=12)
+@pytest.mark.parametrize("facade", FACADES)
+def test_told_in_any_order_the_result_is_that_of_optimize(facade, optimized, data):
+    with tempfile.TemporaryDirectory() as directory:
+        smac = asking(facade, Path(directory))
+        waiting: list[TrialInfo] = []
+        while True:
+            try:
+                waiting.append(smac.ask())
+                n_told = data.draw(st.integers(0, len(waiting)))
+            except OutcomesNeededError:
+                n_told = data.draw(st.integers(1, len(waiting)))
+            except RunFinishedError:
+                break
+            for _ in range(n_told):
+                answer(smac, waiting.pop(data.draw(st.integers(0, len(waiting) - 1))))
+        assert not waiting
+        assert smac.intensifier.get_incumbent() == optimized
+        assert smac.runhistory.finished == smac.runhistory.submitted <= 40
+
+
+def test_optimize_goes_on_from_what_was_asked_and_told(make_scenario, optimized):
+    smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False)
+    for info in [smac.ask() for _ in range(5)]:
+        answer(smac, info)
+    assert smac.optimize() == optimized
+
+
+def test_optimize_runs_what_was_asked_for_and_never_told(make_scenario, optimized):
+    smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False)
+    smac.ask()
+    assert smac.optimize() == optimized
+    assert smac.runhistory.running == 0
+
+
+def test_optimize_goes_on_in_the_same_process_after_an_interruption(make_scenario, optimized):
+    interruptions = iter([KeyboardInterrupt])
+
+    def target(config: Configuration, seed: int) -> float:
+        if smac.runhistory.finished == 13:
+            for interruption in interruptions:
+                raise interruption
+        return noisy(config, seed)
+
+    smac = ACBandFacade(make_scenario(n_trials=40), target, logging_level=False)
+    with pytest.raises(KeyboardInterrupt):
+        smac.optimize()
+    assert smac.runhistory.finished == 13
+    assert smac.optimize() == optimized
+    assert smac.runhistory.finished <= 40
+
+
+def test_what_is_told_unasked_counts_towards_n_trials_and_cuts_no_race(make_scenario):
+    smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False)
+    other = a_space()
+    other.seed(99)
+    space = smac.scenario.configspace
+    strangers = [Configuration(space, dict(c)) for c in other.sample_configuration(5)]
+    for stranger in strangers:
+        smac.tell(TrialInfo(stranger, seed=1), TrialValue(cost=0.0))
+    incumbent = smac.optimize()
+    assert incumbent not in strangers
+    assert smac.runhistory.running == 0
+    assert 35 < smac.runhistory.finished <= 40
+    assert "leaves no room for another race" in smac.intensifier.finished
+
+
+def test_a_result_told_twice_is_taken_once(tmp_path, optimized):
+    def answer_twice(smac: AbstractFacade, info: TrialInfo) -> None:
+        answer(smac, info)
+        smac.tell(info, TrialValue(cost=-1.0))
+
+    smac = asking(ACBandFacade, tmp_path)
+    play(smac, answer_twice)
+    assert smac.intensifier.get_incumbent() == optimized
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf")])
+@pytest.mark.parametrize("facade", FACADES)
+def test_told_costs_that_are_no_numbers_lose(facade, cost, tmp_path):
+    smac = asking(facade, tmp_path)
+    default = smac.scenario.configspace.get_default_configuration()
+
+    def answer_badly(smac: AbstractFacade, info: TrialInfo) -> None:
+        good = info.config == default
+        smac.tell(info, TrialValue(cost=0.5 if good else cost), save=False)
+
+    play(smac, answer_badly)
+    assert smac.intensifier.get_incumbent() == default
+    if facade is ACBandFacade:
+        statuses = {value.status for value in smac.runhistory.values()}
+        assert statuses == {StatusType.SUCCESS, StatusType.CRASHED}
+
+
+def test_without_a_target_optimize_and_validate_say_so(tmp_path):
+    smac = asking(ACBandFacade, tmp_path)
+    with pytest.raises(ValueError, match="target_function"):
+        smac.optimize()
+    with pytest.raises(ValueError, match="target_function must be given to validate"):
+        smac.validate(smac.scenario.configspace.get_default_configuration())

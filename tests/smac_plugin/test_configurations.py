@@ -1,0 +1,215 @@
+"""The configurations of a run: drawn uniformly, none twice, whatever the space is like."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import numpy as np
+import pytest
+from ConfigSpace import (
+    Categorical,
+    Configuration,
+    ConfigurationSpace,
+    EqualsCondition,
+    Float,
+    ForbiddenAndConjunction,
+    ForbiddenEqualsClause,
+    Integer,
+    Normal,
+)
+from smac import RandomFacade
+from smac.initial_design import DefaultInitialDesign, SobolInitialDesign
+from targets import PAPER, a_space, exact, races_of
+
+from acband_configspace import ACBandFacade, ACBandIntensifier
+from acband_configspace.smac_plugin.configurations import Configurations
+
+
+def conditional_space() -> ConfigurationSpace:
+    """Three algorithms, of which one has a parameter of its own, and one ban."""
+    space = ConfigurationSpace()
+    algorithm = Categorical("algorithm", ["a", "b", "c"])
+    depth = Integer("depth", (1, 4))
+    eager = Categorical("eager", [True, False])
+    space.add(algorithm, depth, eager)
+    space.add(EqualsCondition(depth, algorithm, "b"))
+    space.add(
+        ForbiddenAndConjunction(
+            ForbiddenEqualsClause(algorithm, "c"), ForbiddenEqualsClause(eager, True)
+        )
+    )
+    return space
+
+
+ALL_OF_IT = 2 + 4 * 2 + 1
+
+
+def drawn(space: ConfigurationSpace, n: int, *, seed: int = 0) -> list[Configuration]:
+    configurations = Configurations(space, [], seed=seed)
+    return [configurations[i] for i in range(configurations.draw(n))][:n]
+
+
+def test_they_are_uniform():
+    values = [config["x"] for config in drawn(a_space(), 4000)]
+    shares = np.histogram(values, bins=10, range=(0, 1))[0] / 4000
+    assert shares == pytest.approx(0.1, abs=0.02)
+
+
+def test_priors_hold():
+    space = ConfigurationSpace({"x": Float("x", (0, 1), distribution=Normal(0.5, 0.1))})
+    values = [config["x"] for config in drawn(space, 1000)]
+    assert np.mean(values) == pytest.approx(0.5, abs=0.02)
+    assert np.std(values) == pytest.approx(0.1, abs=0.02)
+
+
+def test_none_comes_twice_and_a_finite_space_is_used_up():
+    space = conditional_space()
+    configs = drawn(space, 50)
+    assert len(configs) == len(set(configs)) == ALL_OF_IT
+    for config in configs:
+        config.check_valid_configuration()
+        assert ("depth" in config) == (config["algorithm"] == "b")
+        assert (config["algorithm"], config["eager"]) != ("c", True)
+
+
+def test_they_depend_on_the_seed_alone():
+    space = a_space()
+    reference = drawn(space, 200, seed=1)
+    space.sample_configuration(17)
+    assert drawn(space, 200, seed=1) == reference
+    one_by_one = Configurations(space, [], seed=1)
+    assert [one_by_one[i] for i in range(200)] == reference
+    assert drawn(space, 200, seed=2) != reference
+
+
+def test_the_users_own_random_stream_is_left_alone():
+    space, untouched = a_space(), a_space()
+    drawn(space, 300)
+    assert space.sample_configuration(5) == untouched.sample_configuration(5)
+
+
+def test_given_ones_come_first_and_are_not_drawn_again():
+    space = conditional_space()
+    given = space.sample_configuration(3)
+    given = list(dict.fromkeys([*given, *given]))
+    configurations = Configurations(space, [*given, *given], seed=0)
+    assert [configurations[i] for i in range(len(given))] == given
+    assert configurations.draw(100) == ALL_OF_IT
+    counts = Counter(configurations[i] for i in range(ALL_OF_IT))
+    assert set(counts.values()) == {1}
+    with pytest.raises(IndexError, match=f"the space has only {ALL_OF_IT} configurations"):
+        configurations[ALL_OF_IT]
+
+
+def test_a_configuration_is_known_by_its_values():
+    space = conditional_space()
+    configurations = Configurations(space, [], seed=0)
+    for number in range(ALL_OF_IT):
+        copy = Configuration(space, dict(configurations[number]))
+        assert configurations.number_of(copy) == number
+    unseen = Configurations(space, [], seed=0)
+    assert unseen.number_of(space.get_default_configuration()) is None
+
+
+# --- in a run --------------------------------------------------------------------------------
+
+
+def rank(config: Configuration, seed: int) -> float:
+    """Know the best configuration of the conditional space."""
+    wanted = {"algorithm": "b", "depth": 3, "eager": False}
+    return float(sum(config.get(name) != value for name, value in wanted.items()))
+
+
+def test_a_finite_space_is_used_up_with_a_message(make_scenario, caplog):
+    scenario = make_scenario(configspace=conditional_space(), n_trials=500)
+    with caplog.at_level(logging.INFO, logger="acband_configspace"):
+        facade = ACBandFacade(scenario, rank, logging_level=False, **PAPER)
+    assert f"The space has {ALL_OF_IT} configurations, fewer than planned" in caplog.text
+    assert facade.schedule.n_configs == ALL_OF_IT - 1
+    assert dict(facade.optimize()) == {"algorithm": "b", "depth": 3, "eager": False}
+    assert len(facade.runhistory.get_configs()) == ALL_OF_IT
+    assert 400 < facade.runhistory.finished <= 500
+
+
+def test_two_configurations_are_enough(make_scenario):
+    scenario = make_scenario(configspace=ConfigurationSpace({"x": [0.0, 0.3]}), n_trials=20)
+    facade = ACBandFacade(scenario, exact, logging_level=False, **PAPER)
+    assert facade.optimize()["x"] == 0.3
+    assert facade.runhistory.finished == 20
+
+
+@pytest.mark.parametrize("facade", [ACBandFacade, RandomFacade])
+def test_a_single_configuration_leaves_nothing_to_choose(facade, make_scenario):
+    scenario = make_scenario(configspace=ConfigurationSpace({"x": ["only"]}))
+    intensifier = ACBandIntensifier(scenario, **PAPER)
+    with pytest.raises(ValueError, match="at least two configurations .* only {'x': 'only'}"):
+        facade(scenario, exact, intensifier=intensifier, logging_level=False).optimize()
+
+
+def first_racers(facade: ACBandFacade) -> list[Configuration]:
+    facade.optimize()
+    numbers = {n for race in races_of(facade.scenario) for n in race.racers}
+    return [facade.intensifier.configurations[n] for n in sorted(numbers)]
+
+
+def test_the_default_is_the_first(make_scenario):
+    scenario = make_scenario()
+    default = scenario.configspace.get_default_configuration()
+    assert first_racers(ACBandFacade(scenario, exact, logging_level=False, **PAPER))[0] == default
+
+
+def test_the_first_may_be_random_as_in_the_paper(make_scenario):
+    scenario = make_scenario()
+    default = scenario.configspace.get_default_configuration()
+    facade = ACBandFacade(scenario, exact, first="random", logging_level=False, **PAPER)
+    racers = first_racers(facade)
+    assert default not in racers
+    assert len(racers) == facade.schedule.n_configs + 1
+
+
+@pytest.mark.parametrize("first", ["default", "random"])
+@pytest.mark.parametrize("design", [DefaultInitialDesign, SobolInitialDesign])
+@pytest.mark.parametrize("origin", [None, "mine", "Initial Design: Sobol"])
+def test_what_the_user_adds_takes_part(origin, design, first, make_scenario):
+    """Also one that a design of an earlier run had sampled; what this one samples does not."""
+    scenario = make_scenario(n_trials=100)
+    space = scenario.configspace
+    added = [Configuration(space, {"x": x, "n": 7}, origin=origin) for x in (0.3, 0.9)]
+    initial_design = design(scenario, additional_configs=added)
+    facade = ACBandFacade(
+        scenario,
+        exact,
+        initial_design=initial_design,
+        first=first,
+        logging_level=False,
+        **PAPER,
+    )
+    given = [space.get_default_configuration(), *added] if first == "default" else added
+    assert facade.schedule.supply.n_given == len(given)
+    racers = first_racers(facade)
+    assert racers[: len(given)] == given
+    assert len(racers) == facade.schedule.n_configs + len(given)
+    assert facade.optimize() == added[0]
+
+
+def test_a_stock_facade_races_what_the_user_adds(make_scenario):
+    """Also where the schedule was looked at before."""
+    scenario = make_scenario(n_trials=60)
+    intensifier = ACBandIntensifier(scenario, **PAPER)
+    assert intensifier.schedule.supply.n_given == 1
+    added = Configuration(scenario.configspace, {"x": 0.3, "n": 7})
+    design = SobolInitialDesign(scenario, n_configs=5, additional_configs=[added])
+    facade = RandomFacade(
+        scenario, exact, intensifier=intensifier, initial_design=design, logging_level=False
+    )
+    assert intensifier.schedule.supply.n_given == 2
+    assert facade.optimize() == added
+
+
+def test_too_few_trials_for_what_the_user_adds_is_refused(make_scenario):
+    scenario = make_scenario(n_trials=12)
+    added = scenario.configspace.sample_configuration(10)
+    design = DefaultInitialDesign(scenario, n_configs=1, additional_configs=added)
+    with pytest.raises(ValueError, match="n_trials must be at least 48 .* but got 12"):
+        ACBandFacade(scenario, exact, initial_design=design, logging_level=False, **PAPER)

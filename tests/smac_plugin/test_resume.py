@@ -1,0 +1,504 @@
+"""Killed at any moment and started again: the run goes on, and nothing recorded is run again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ConfigSpace import Categorical, ConfigurationSpace
+from smac import AlgorithmConfigurationFacade, RandomFacade, Scenario
+from smac.callback.callback import Callback
+from smac.initial_design import DefaultInitialDesign
+from smac.runhistory.runhistory import RunHistory
+from targets import (
+    PAPER,
+    Counted,
+    a_scenario,
+    a_space,
+    busy,
+    exact,
+    n_calls,
+    noisy,
+    noisy_and_killed,
+    on_instance,
+    races_of,
+    result_of,
+    run_and_be_killed,
+    run_stock_and_be_killed,
+    without_times,
+)
+
+import acband_configspace
+from acband_configspace import ACBandFacade, ACBandIntensifier
+from acband_configspace.errors import RunDiffersError
+
+
+class Stop(Callback):
+    """Ends a run after some trials, as a user's callback may."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def on_tell_end(self, smbo, info, value):
+        return smbo.runhistory.finished < self.after
+
+
+def start(directory: Path, *, target=noisy, callbacks=(), settings=None, **options) -> ACBandFacade:
+    scenario = a_scenario(directory, **(settings or {}))
+    options = {**PAPER, "callbacks": list(callbacks), "logging_level": False, **options}
+    return ACBandFacade(scenario, target, **options)
+
+
+def unfinished(directory: Path, after: int = 21, **arguments) -> ACBandFacade:
+    facade = start(directory, callbacks=[Stop(after)], **arguments)
+    facade.optimize()
+    assert facade.intensifier.finished is None
+    return facade
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> ACBandFacade:
+    facade = start(tmp_path_factory.mktemp("uninterrupted"))
+    facade.optimize()
+    return facade
+
+
+def assert_same_run(facade: ACBandFacade, other: ACBandFacade) -> None:
+    assert facade.intensifier.get_incumbent() == other.intensifier.get_incumbent()
+    assert without_times(races_of(facade.scenario)) == without_times(races_of(other.scenario))
+    epoch_winners = [f.intensifier.get_state()["epoch_winners"] for f in (facade, other)]
+    assert len(epoch_winners[0]) == len(epoch_winners[1])
+    assert str(facade.schedule) == str(other.schedule)
+    assert facade.runhistory.finished == facade.runhistory.submitted == other.runhistory.finished
+
+
+# --- kill -9 ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3, 24, 59])
+def test_killed_at_a_moment_it_goes_on(moment, tmp_path, in_process, uninterrupted):
+    calls = tmp_path / "calls"
+    assert in_process(run_and_be_killed, tmp_path, calls, moment) == -signal.SIGKILL
+    n_recorded = sum(len(race.racers) for race in races_of(a_scenario(tmp_path)))
+    assert n_recorded == (moment - 1) // 2 * 2
+    facade = start(tmp_path, target=Counted(noisy, calls))
+    facade.optimize()
+    assert_same_run(facade, uninterrupted)
+    assert n_calls(calls) - moment == uninterrupted.runhistory.finished - n_recorded
+
+
+def test_killed_again_and_again_it_ends_all_the_same(tmp_path, in_process, uninterrupted):
+    calls = tmp_path / "calls"
+    n_kills = 0
+    while in_process(run_and_be_killed, tmp_path, calls, 8) == -signal.SIGKILL:
+        n_kills += 1
+    assert n_kills == 9  # each time three whole races more, of 29
+    assert_same_run(start(tmp_path), uninterrupted)
+    assert n_calls(calls) == uninterrupted.runhistory.finished + 2 * n_kills
+
+
+def test_with_groups_that_end_early_and_a_playoff_it_goes_on_too(tmp_path, in_process):
+    options = {"early_stopping": 0.1, "playoff": 30, "n_candidates": 6}
+    (tmp_path / "broken").mkdir()
+    whole = start(tmp_path / "whole", **options)
+    whole.optimize()
+    calls = tmp_path / "calls"
+    arguments = (tmp_path / "broken", calls, 11, signal.SIGKILL, options)
+    for _ in range(2):
+        assert in_process(run_and_be_killed, *arguments) == -signal.SIGKILL
+    facade = start(tmp_path / "broken", **options)
+    facade.optimize()
+    assert_same_run(facade, whole)
+
+
+@pytest.mark.parametrize("n_lost", [1, 30])
+def test_a_torn_line_is_dropped_with_a_warning(n_lost, tmp_path, uninterrupted, caplog):
+    journal = unfinished(tmp_path).scenario.output_directory / "journal.jsonl"
+    n_races = len(races_of(a_scenario(tmp_path)))
+    os.truncate(journal, journal.stat().st_size - n_lost)
+    n_lines = len(journal.read_bytes().splitlines())
+    calls = tmp_path / "calls"
+    with caplog.at_level(logging.WARNING):
+        facade = start(tmp_path, target=Counted(noisy, calls))
+    assert f"Line {n_lines} of {journal} is torn: dropped" in caplog.text
+    assert facade.intensifier.n_races == n_races - 1
+    facade.optimize()
+    assert_same_run(facade, uninterrupted)
+    assert n_calls(calls) == uninterrupted.runhistory.finished - 2 * (n_races - 1)
+
+
+def test_a_journal_torn_in_its_first_line_starts_anew(tmp_path, uninterrupted):
+    journal = start(tmp_path).scenario.output_directory / "journal.jsonl"
+    os.truncate(journal, 20)
+    facade = start(tmp_path)
+    facade.optimize()
+    assert_same_run(facade, uninterrupted)
+
+
+def test_interrupted_from_the_keyboard_it_goes_on(tmp_path, in_process, uninterrupted):
+    calls = tmp_path / "calls"
+    assert in_process(run_and_be_killed, tmp_path, calls, 12, signal.SIGINT) == 1
+    saved = json.loads((a_scenario(tmp_path).output_directory / "runhistory.json").read_text())
+    assert saved["stats"]["finished"] == 11
+    facade = start(tmp_path)
+    assert facade.intensifier.n_races == 5
+    facade.optimize()
+    assert_same_run(facade, uninterrupted)
+
+
+def test_few_instances_go_on_too(tmp_path):
+    settings = {"instances": ["a", "b", "c", "d"], "deterministic": True, "n_trials": 50}
+    (tmp_path / "whole").mkdir()
+    whole = start(tmp_path / "whole", target=on_instance, settings=settings)
+    whole.optimize()
+    for after in range(2, whole.runhistory.finished, 7):
+        directory = tmp_path / str(after)
+        unfinished(directory, after, target=on_instance, settings=settings)
+        facade = start(directory, target=on_instance, settings=settings)
+        facade.optimize()
+        assert_same_run(facade, whole)
+
+
+def test_a_run_under_dask_goes_on(tmp_path, four_workers, uninterrupted):
+    """Races are recorded as they end, which is in no particular order."""
+    unfinished(tmp_path, dask_client=four_workers)
+    facade = start(tmp_path, dask_client=four_workers)
+    facade.optimize()
+    assert_same_run(facade, uninterrupted)
+
+
+def test_the_trajectory_goes_on(tmp_path, uninterrupted):
+    unfinished(tmp_path, after=41)
+    facade = start(tmp_path)
+    facade.optimize()
+    before, after = uninterrupted.intensifier, facade.intensifier
+    assert after.incumbents_changed == before.incumbents_changed == len(after.trajectory)
+    assert [item.trial for item in after.trajectory] == [item.trial for item in before.trajectory]
+    walltimes = [item.walltime for item in after.trajectory]
+    assert walltimes == sorted(walltimes)
+    assert len({*after.trajectory[-1].config_ids}) == 1
+
+
+# --- finished, raised, changed ---------------------------------------------------------------
+
+
+def test_a_finished_run_answers_at_once(tmp_path):
+    incumbent = start(tmp_path).optimize()
+    calls = tmp_path / "calls"
+    again = start(tmp_path, target=Counted(noisy, calls))
+    assert again.optimize() == incumbent
+    assert n_calls(calls) == 0
+    assert again.runhistory.running == 0
+
+
+@pytest.mark.parametrize("limit", [{"walltime_limit": 0.3}, {"cputime_limit": 0.2}])
+def test_a_run_whose_time_is_up_answers_at_once_until_it_gets_more(limit, tmp_path):
+    settings = {"n_trials": 10_000, **limit}
+    incumbent = start(tmp_path, target=busy, settings=settings).optimize()
+    calls = tmp_path / "calls"
+    again = start(tmp_path, target=Counted(busy, calls), settings=settings)
+    assert again.optimize() == incumbent
+    assert n_calls(calls) == 0
+    more = {name: value + 0.1 for name, value in limit.items()}
+    start(tmp_path, target=Counted(busy, calls), settings={**settings, **more}).optimize()
+    assert n_calls(calls) > 0
+
+
+def test_raised_trials_go_to_further_passes_from_the_last_winner(tmp_path):
+    winner = start(tmp_path).optimize()
+    scenario = a_scenario(tmp_path)
+    for n_trials, n_passes in [(120, 2), (250, 3)]:
+        calls = tmp_path / str(n_trials)
+        n_before = sum(len(race.racers) for race in races_of(scenario))
+        target = Counted(noisy, calls)
+        facade = start(tmp_path, target=target, settings={"n_trials": n_trials})
+        assert len(facade.intensifier.plans) == n_passes
+        number = facade.intensifier.configurations.number_of(winner)
+        n_races = facade.intensifier.n_races
+        winner = facade.optimize()
+        assert number in {n for race in races_of(scenario)[n_races:] for n in race.racers}
+        assert n_calls(calls) == facade.runhistory.finished - n_before
+        assert n_trials - 15 < facade.runhistory.finished <= n_trials
+
+
+def test_a_further_pass_is_planned_once_however_often_it_is_interrupted(tmp_path):
+    """It begins while the run is being restored, and must be in the journal all the same."""
+    whole = tmp_path / "whole"
+    start(whole).optimize()
+    reference = start(whole, settings={"n_trials": 150})
+    reference.optimize()
+
+    broken = tmp_path / "broken"
+    start(broken).optimize()
+    for after in (75, 101, 130):
+        unfinished(broken, after, settings={"n_trials": 150})
+    facade = start(broken, settings={"n_trials": 150})
+    facade.optimize()
+    assert_same_run(facade, reference)
+
+
+def test_trials_raised_in_the_middle_keep_the_plan(tmp_path, uninterrupted):
+    unfinished(tmp_path)
+    facade = start(tmp_path, settings={"n_trials": 120})
+    assert str(facade.schedule) == str(uninterrupted.schedule)
+    facade.optimize()
+    assert len(facade.intensifier.plans) == 2
+    races = without_times(races_of(uninterrupted.scenario))
+    assert without_times(races_of(facade.scenario))[: len(races)] == races
+
+
+def test_too_few_raised_trials_are_left_alone(tmp_path):
+    incumbent = start(tmp_path).optimize()
+    again = start(tmp_path, settings={"n_trials": 62})
+    assert again.optimize() == incumbent
+    assert "too few for another pass" in again.intensifier.finished
+
+
+def test_lowered_trials_end_the_run(tmp_path):
+    unfinished(tmp_path)
+    calls = tmp_path / "calls"
+    again = start(tmp_path, target=Counted(noisy, calls), settings={"n_trials": 10})
+    again.optimize()
+    assert n_calls(calls) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"k": 3}, "k: 2 before, 3 now"),
+        ({"alpha": 0.2}, "alpha: None before, 0.2 now"),
+        ({"statistic": "mean"}, "statistic: .* before, .* now"),
+        ({"seed": 8}, "intensifier_seed: 3 before, 8 now"),
+        ({"first": "random"}, "first: 'default' before, 'random' now"),
+        ({"settings": {"deterministic": True}}, "deterministic: False before, True now"),
+        ({"settings": {"crash_cost": 7.0}}, "crash_cost: inf before, 7.0 now"),
+        ({"settings": {"instances": ["a"]}}, "instances: None before, \\['a'\\] now"),
+        (
+            {"settings": {"configspace": ConfigurationSpace({"x": (0.0, 2.0), "n": (1, 100)})}},
+            "configspace.hyperparameters: .* new: .*2.0",
+        ),
+    ],
+)
+def test_another_setting_is_refused_by_name(changed, line, tmp_path):
+    unfinished(tmp_path)
+    before = races_of(a_scenario(tmp_path))
+    target = on_instance if "instances" in changed.get("settings", {}) else noisy
+    with pytest.raises(RunDiffersError, match=line) as error:
+        start(tmp_path, target=target, **changed)
+    assert "overwrite=True" in str(error.value)
+    assert len(error.value.differences) == 1
+    assert races_of(a_scenario(tmp_path)) == before, "the refused run changed the recorded one"
+
+
+def test_changed_instances_are_listed(tmp_path):
+    names = [f"i{n}" for n in range(30)]
+    unfinished(tmp_path, target=on_instance, settings={"instances": names})
+    now = [*names[:-1], "new one"]
+    with pytest.raises(RunDiffersError, match="gone: 'i29'; new: 'new one'"):
+        start(tmp_path, target=on_instance, settings={"instances": now})
+    with pytest.raises(RunDiffersError, match="instances: 30 before, 30 now; in another order"):
+        start(tmp_path, target=on_instance, settings={"instances": names[::-1]})
+
+
+def test_changed_additional_configurations_are_listed(tmp_path):
+    unfinished(tmp_path)
+    scenario = a_scenario(tmp_path)
+    extra = scenario.configspace.sample_configuration()
+    design = DefaultInitialDesign(scenario, additional_configs=[extra])
+    with pytest.raises(RunDiffersError, match="given: 0 before, 1 now"):
+        ACBandFacade(scenario, noisy, initial_design=design, logging_level=False, **PAPER)
+
+
+def test_the_seed_of_the_scenario_has_a_directory_of_its_own(tmp_path):
+    unfinished(tmp_path)
+    assert start(tmp_path, settings={"seed": 4}).intensifier.n_races == 0
+
+
+def test_overwrite_starts_anew(tmp_path, uninterrupted):
+    unfinished(tmp_path, k=3)
+    facade = start(tmp_path, overwrite=True)
+    assert facade.runhistory.empty()
+    facade.optimize()
+    assert_same_run(facade, uninterrupted)
+    assert start(tmp_path).intensifier.finished is not None
+
+
+def test_choices_that_json_knows_otherwise_go_on(tmp_path):
+    space = ConfigurationSpace(
+        space={"flag": [True, False], "x": (0.0, 1.0), "level": Categorical("level", [1, 2, 3])}
+    )
+    settings = {"configspace": space}
+    unfinished(tmp_path, target=exact, settings=settings)
+    facade = start(tmp_path, target=exact, settings=settings)
+    assert facade.intensifier.n_races == 10
+    facade.optimize()
+
+
+# --- SMAC's files ----------------------------------------------------------------------------
+
+
+def test_smac_reads_what_was_saved(uninterrupted):
+    directory = uninterrupted.scenario.output_directory
+    runhistory = RunHistory()
+    runhistory.load(directory / "runhistory.json", a_space())
+    assert runhistory == uninterrupted.runhistory
+    assert runhistory.finished == uninterrupted.runhistory.finished
+    scenario = Scenario.load(directory)
+    assert scenario.n_trials == 60
+    assert scenario.configspace == a_space()
+    state = json.loads((directory / "intensifier.json").read_text())
+    incumbent = uninterrupted.intensifier.get_incumbent()
+    assert state["incumbent_ids"] == [runhistory.get_config_id(incumbent)]
+    assert state["state"]["finished"] == "all planned races are judged"
+    assert json.loads((directory / "optimization.json").read_text())["used_walltime"] > 0
+    assert not list(directory.glob(".*.json")), "temporary files are left behind"
+
+
+def test_files_are_written_whole(tmp_path):
+    """Whoever has a file open keeps what it held: it is replaced, not written over."""
+    facade = unfinished(tmp_path)
+    path = facade.scenario.output_directory / "runhistory.json"
+    with path.open() as before:
+        start(tmp_path).optimize()
+        assert json.load(before)["stats"]["finished"] == 21
+    assert json.loads(path.read_text())["stats"]["finished"] > 21
+
+
+# --- stock facades resume by SMAC's own means ------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", [5, 30])
+@pytest.mark.parametrize("facade", [RandomFacade, AlgorithmConfigurationFacade])
+def test_a_stock_facade_goes_on(facade, moment, tmp_path, in_process, uninterrupted):
+    arguments = (facade, tmp_path, moment, {})
+    assert in_process(run_stock_and_be_killed, *arguments) == -signal.SIGKILL
+    scenario = a_scenario(tmp_path)
+    smac = facade(
+        scenario,
+        noisy_and_killed,
+        intensifier=ACBandIntensifier(scenario, **PAPER),
+        logging_level=False,
+    )
+    assert smac.runhistory.finished == moment - 1
+    incumbent = smac.optimize()
+    assert incumbent == uninterrupted.intensifier.get_incumbent()
+    assert smac.runhistory.finished == uninterrupted.runhistory.finished
+    assert smac.runhistory.running == 0
+    trajectories = [f.intensifier.trajectory for f in (smac, uninterrupted)]
+    trials = [[item.trial for item in trajectory] for trajectory in trajectories]
+    assert trials[0] == trials[1]
+    assert smac.intensifier.incumbents_changed == len(trials[0])
+
+
+def test_a_stock_facade_runs_again_what_was_running(tmp_path, uninterrupted):
+    def facade() -> RandomFacade:
+        scenario = a_scenario(tmp_path)
+        intensifier = ACBandIntensifier(scenario, **PAPER)
+        return RandomFacade(scenario, noisy, intensifier=intensifier, logging_level=False)
+
+    first = facade()
+    for info in [first.ask() for _ in range(6)][1:4]:
+        first.tell(info, result_of(info.config, info.seed))
+    again = facade()
+    assert (again.runhistory.finished, again.runhistory.running) == (3, 3)
+    assert again.optimize() == uninterrupted.intensifier.get_incumbent()
+    assert again.runhistory.running == 0
+    assert again.runhistory.finished == uninterrupted.runhistory.finished
+
+
+def test_a_stock_facade_plans_further_passes_alike(tmp_path, in_process):
+    """Under a time limit the second pass is planned from how many trials the first one took."""
+    settings = {"walltime_limit": 600, "n_trials": 220, "name": "passes"}
+    scenario = a_scenario(tmp_path / "whole", **settings)
+    intensifier = ACBandIntensifier(scenario, **PAPER)
+    whole = RandomFacade(scenario, noisy, intensifier=intensifier, logging_level=False)
+    whole.optimize()
+
+    arguments = (RandomFacade, tmp_path, 30, settings)
+    assert in_process(run_stock_and_be_killed, *arguments) == -signal.SIGKILL
+    scenario = a_scenario(tmp_path, **settings)
+    again = ACBandIntensifier(scenario, **PAPER)
+    RandomFacade(scenario, noisy_and_killed, intensifier=again, logging_level=False).optimize()
+    assert len(again.plans) > 1
+    assert [str(p.schedule) for p in again.plans] == [str(p.schedule) for p in intensifier.plans]
+    assert again.get_incumbent() == intensifier.get_incumbent()
+
+
+# --- the same script, started again ----------------------------------------------------------
+
+SCRIPT = """
+import functools, json, os, signal, sys
+import logging
+from ConfigSpace import ConfigurationSpace
+from smac import Scenario
+from acband_configspace import ACBandFacade
+
+logging.basicConfig(level=logging.WARNING)
+HANDLERS = list(logging.getLogger().handlers)
+n_calls = 0
+
+def cost(config, seed, *, offset=0.0):
+    global n_calls
+    n_calls += 1
+    return abs(config["x"] - 0.3) + offset
+
+class Solver:
+    def __init__(self):
+        self.helper = object()
+    def run(self, config, seed):
+        return cost(config, seed)
+    def __call__(self, config, seed):
+        return cost(config, seed)
+
+targets = {
+    "function": cost,
+    "partial": functools.partial(cost, offset=1.0),
+    "other partial": functools.partial(cost, offset=2.0),
+    "lambda": lambda config, seed: cost(config, seed),
+    "method": Solver().run,
+    "object": Solver(),
+}
+report = {}
+for name, target in targets.items():
+    n_calls = 0
+    scenario = Scenario(ConfigurationSpace({"x": (0.0, 1.0)}), n_trials=int(sys.argv[1]), seed=1)
+    incumbent = ACBandFacade(scenario, target).optimize()
+    report[name] = [n_calls, incumbent["x"], str(scenario.output_directory)]
+assert list(logging.getLogger().handlers) == HANDLERS, "the root logger was touched"
+print("REPORT" + json.dumps(report))
+"""
+
+
+def test_all_kinds_of_targets_go_on_without_a_name_and_without_asking(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    package = Path(acband_configspace.__file__).parents[1]
+    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
+
+    def report(n_trials: int) -> dict[str, tuple[int, float, str]]:
+        process = subprocess.run(
+            [sys.executable, str(script), str(n_trials)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,  # input() would raise an EOFError
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert process.returncode == 0, process.stderr
+        assert "instance features" not in process.stderr + process.stdout
+        (line,) = [li for li in process.stdout.splitlines() if li.startswith("REPORT")]
+        return {name: tuple(value) for name, value in json.loads(line[6:]).items()}
+
+    first, raised = report(40), report(80)
+    assert len({directory for _, _, directory in first.values()}) == len(first)
+    for name, (calls, _, directory) in first.items():
+        assert 30 < calls <= 40, name
+        assert 20 < raised[name][0] <= 80 - calls, name
+        assert raised[name][2] == directory, name

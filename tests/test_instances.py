@@ -1,0 +1,106 @@
+"""The stream of fresh instances: none again while there are others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acband_configspace.acband import acband
+from acband_configspace.instances import SEED_LIMIT, InstanceKey, Instances
+from acband_configspace.schedule import Schedule, Supply
+
+seeds = st.integers(0, 2**31)
+
+
+def names(n: int) -> list[str]:
+    return [f"instance {i}" for i in range(n)]
+
+
+def meetings(
+    instances: Instances, n_trials: int, *, k: int = 2, seed: int = 0
+) -> list[tuple[list[int], list[InstanceKey]]]:
+    """Return who raced on what, group by group, if the first of each group survives."""
+    supply = Supply(n_instances=instances.n_distinct)
+    schedule = Schedule.for_trials(n_trials, k=k, supply=supply)
+    contests = acband(schedule, np.random.default_rng(seed))
+    result = []
+    try:
+        contest = next(contests)
+        while True:
+            keys = instances.of_contest(contest)
+            result += zip(contest.groups.tolist(), keys, strict=True)
+            contest = contests.send(contest.groups[:, : contest.plan.survivors])
+    except StopIteration:
+        return result
+
+
+@given(n=st.integers(1, 50), seed=seeds)
+@settings(max_examples=25)
+def test_pairs_of_instances_and_seeds_never_run_out(n, seed):
+    instances = Instances(names(n), deterministic=False, seed=seed)
+    assert instances.n_distinct is None
+    met = [key for _, keys in meetings(instances, 300) for key in keys]
+    assert len(set(met)) == len(met)
+    assert all(0 <= key.seed < SEED_LIMIT for key in met)
+    # All instances come with one seed before any comes with the next.
+    for start in range(0, len(met) - n, n):
+        assert len({key.instance for key in met[start : start + n]}) == n
+
+
+@given(seed=seeds)
+@settings(max_examples=25)
+def test_without_instances_there_are_seeds(seed):
+    instances = Instances(None, deterministic=False, seed=seed)
+    met = [key for _, keys in meetings(instances, 300) for key in keys]
+    assert {key.instance for key in met} == {None}
+    assert len({key.seed for key in met}) == len(met)
+
+
+def test_a_deterministic_target_without_instances_has_a_single_one():
+    instances = Instances(None, deterministic=True, seed=0)
+    assert instances.n_distinct == 1
+    for _, keys in meetings(instances, 60):
+        assert len(keys) == 1
+    assert len({keys[0] for _, keys in meetings(instances, 60)}) == 1
+
+
+@given(n=st.integers(1, 60), n_trials=st.integers(10, 300), k=st.integers(2, 5), seed=seeds)
+@settings(max_examples=50)
+def test_few_instances_are_fresh_as_long_as_there_are_any(n, n_trials, k, seed):
+    instances = Instances(names(n), deterministic=True, seed=seed)
+    assert instances.n_distinct == n
+    used: list[str] = []
+    met: dict[int, set[str]] = defaultdict(set)
+    for members, keys in meetings(instances, n_trials, k=k, seed=seed):
+        group = [key.instance for key in keys]
+        assert len(set(group)) == len(group), "within a group each at most once"
+        n_fresh = min(len(group), n - len(used))
+        assert not set(group[:n_fresh]) & set(used), "fresh ones first"
+        known_to_some = set().union(*(met[member] for member in members))
+        again = set(group) & known_to_some
+        if again:
+            assert set(names(n)) - known_to_some <= set(group), "one was met again too early"
+        used += [name for name in group if name not in used]
+        for member in members:
+            met[member].update(group)
+
+
+def test_the_order_is_random_but_repeatable():
+    def order(seed: int) -> list[InstanceKey]:
+        instances = Instances(names(100), deterministic=True, seed=seed)
+        return [key for _, keys in meetings(instances, 100) for key in keys]
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+    assert [key.instance for key in order(1)] != names(len(order(1)))
+
+
+def test_bad_lists_of_instances_are_refused():
+    with pytest.raises(ValueError, match="instances must not be empty"):
+        Instances([], deterministic=True, seed=0)
+    with pytest.raises(ValueError, match="must be distinct but got \\['a'\\] more than once"):
+        Instances(["a", "b", "a"], deterministic=True, seed=0)
