@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
 
 from acband_configspace.rounds import Round
-from acband_configspace.run import PlayedRace, Run
+from acband_configspace.run import LIMIT_REACHED, PlayedRace, Run
 from acband_configspace.schedule import Schedule
 from acband_configspace.statistics import MeanCost, QuantileCost, Statistic, Wins, wins
 from acband_configspace.stopping import decided
@@ -93,6 +93,10 @@ def played_epochs(run: Run) -> tuple[PlayedEpoch, ...]:
         is_playoff = index > len(schedule.epochs) and racers <= known
         known |= racers
         epochs.append(_played_epoch(judge, schedule, own, is_playoff))
+    if epochs and epochs[-1].is_playoff and run.finished in (None, LIMIT_REACHED):
+        # How long a playoff is depends on what was saved, which the journal does not say: it is
+        # over for certain only when something came after it.
+        epochs[-1] = replace(epochs[-1], winner=None)
     return tuple(epochs)
 
 

@@ -230,7 +230,8 @@ def _draw_column(ax: Axes, position: int, column: _Column, winner: int | None) -
 def _label_columns(ax: Axes, columns: Sequence[_Column]) -> None:
     """Say below how many races a round took, and above whose epoch it is."""
     top = max((max(column.heights.values()) for column in columns), default=0.0) + 1.2
-    ax.set_ylim(-top, top + 1.6)
+    ax.set_ylim(-top, top)
+    above = ax.get_xaxis_transform()  # names stand at the same height in every picture
     ax.set_xlim(-0.7, len(columns) - 0.3)
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
@@ -248,11 +249,14 @@ def _label_columns(ax: Axes, columns: Sequence[_Column]) -> None:
             ax.axvspan(start - 0.5, position + 0.5, color="0.96", zorder=0, linewidth=0)
         wide = position - start > 0
         name = column.epoch.name if wide or column.epoch.is_playoff else f"{column.epoch.index}"
-        ax.text((start + position) / 2, top + 0.4, name, ha="center", fontsize=7, color="0.3")
+        ax.text(
+            (start + position) / 2, 1.01, name, ha="center", fontsize=7, color="0.3",
+            transform=above,
+        )  # fmt: skip
         if column.epoch.index == 1 and n_passes > 1:
             ax.axvline(start - 0.5, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
             text = f"pass {column.epoch.pass_number}"
-            ax.text(start - 0.4, top + 1.5, text, fontsize=8, color="0.1", va="top", weight="bold")
+            ax.text(start - 0.5, 1.06, text, fontsize=8, weight="bold", transform=above)
         start = position + 1
 
 

@@ -28,6 +28,10 @@ CAUSES = ("won", "finished", "lost", "cutoff", "memory", "crash")
 _CAUSES_BY_STATUS = {1: "finished", 2: "crash", 3: "cutoff", 4: "memory"}
 
 
+#: Why a run has ended that a limit cut off, perhaps in the middle of a round.
+LIMIT_REACHED = "its limit was reached"
+
+
 class NoRunError(ValueError):
     """There is no run in that directory, or it cannot be read."""
 
@@ -197,7 +201,7 @@ def _finished(directory: Path) -> str | None:
         return None
     if state.get("finished"):
         return str(state["finished"])
-    return "its limit was reached" if optimization.get("finished") else None
+    return LIMIT_REACHED if optimization.get("finished") else None
 
 
 def _played_races(lines: list[dict[str, Any]]) -> Iterator[PlayedRace]:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,15 @@ def run_directories(folder):
     return [path.parent for path in folder.rglob("journal.jsonl")]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["compare_with_smac", "own_loop", "quickstart_svm", "tune_highs", "tune_minisat"],
-)
-def test_help_says_what_it_is(name):
-    assert f"python examples/{name}.py" in run_example(name, "--help")
+def test_help_says_what_it_is():
+    names = ["compare_with_smac", "own_loop", "quickstart_svm", "tune_highs", "tune_minisat"]
+    with ThreadPoolExecutor() as pool:  # most of it is importing
+        for name, output in zip(names, pool.map(run_help, names), strict=True):
+            assert f"python examples/{name}.py" in output
+
+
+def run_help(name):
+    return run_example(name, "--help")
 
 
 @needs_highs
