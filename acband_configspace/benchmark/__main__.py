@@ -14,6 +14,7 @@ from collections.abc import Sequence
 #: command -> the module that implements it; imported only when asked for.
 COMMANDS = {
     "beyond": "beyond",
+    "cluster": "cluster",
     "overhead": "overhead",
     "race": "race_speed",
     "tables": "tables_speed",

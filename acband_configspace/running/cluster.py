@@ -15,10 +15,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import cloudpickle
+
 from acband_configspace.errors import NoWorkersError, SchedulerLostError
 from acband_configspace.running.driver import RaceOrder, unstarted
 from acband_configspace.running.link import Arrival, DaskLink, Failure
-from acband_configspace.running.messages import Job
+from acband_configspace.running.messages import Job, PickledShared
 from acband_configspace.running.race import Clock, RaceReport, RacerStatus, RaceSpec
 from acband_configspace.running.racetrack import jobs_of, with_values
 from acband_configspace.running.remote import CLOSING_SECONDS, RaceSite, TrackSettings
@@ -89,9 +91,10 @@ class RaceCluster:
         worker_timeout: float = 300.0,
     ) -> None:
         self._target = target
+        self._shared = shared
         self._settings = TrackSettings(
             pickled_function=target.pickled_function,
-            shared=shared,
+            shared=PickledShared(cloudpickle.dumps(shared)),
             racers=racers,
             cutoff=cutoff,
             memory_limit_mb=memory_limit_mb,
@@ -127,8 +130,8 @@ class RaceCluster:
         """Queue a race; it is sent when a worker has room for it."""
         if spec.key in self._unfinished:
             raise ValueError(f"key must differ from all unfinished races but got {spec.key!r}")
-        settings = self._settings
-        jobs = jobs_of(spec, self._target, cutoff=settings.cutoff, shared=settings.shared)
+        cutoff = self._settings.cutoff
+        jobs = jobs_of(spec, self._target, cutoff=cutoff, shared=self._shared)
         self._races_started += 1
         race = _Race(self._races_started, spec.key, jobs, spec.stop_losers)
         self._unfinished[spec.key] = race

@@ -6,6 +6,7 @@ Everything that has to be known about Dask on our side of the connection is know
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 import logging
 import threading
@@ -177,7 +178,8 @@ class DaskLink:
         """Let go of tasks, over or not: Dask forgets them, and workers stop their races."""
         tasks = [self._tasks.pop(key) for key in keys]
         for task in tasks:
-            task.follower.cancel()
+            with contextlib.suppress(RuntimeError):  # the user has closed the client, and its loop
+                task.follower.cancel()
             if self.is_up:
                 task.future.release()
 

@@ -68,6 +68,13 @@ class Setup:
 
 
 @dataclass(frozen=True)
+class PickledShared:
+    """A shared object on its way through a process that has no use for it but to pass it on."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
 class Ready:
     """The target is loaded; racers can start."""
 

@@ -23,6 +23,7 @@ from acband_configspace.running.messages import (
     CancelRace,
     Job,
     Limits,
+    PickledShared,
     PickledValue,
     RaceDone,
     Ready,
@@ -137,7 +138,7 @@ class RaceTrack:
         self._channel.send(
             Setup(
                 function=self._target.pickled_function,
-                shared=cloudpickle.dumps(self._shared),
+                shared=_pickled(self._shared),
                 slots=self.slots,
                 limits=self._limits,
                 user_process=os.getpid(),
@@ -267,6 +268,10 @@ def jobs_of(
         )
         for configuration in spec.configurations
     )
+
+
+def _pickled(shared: object) -> bytes:
+    return shared.data if isinstance(shared, PickledShared) else bytes(cloudpickle.dumps(shared))
 
 
 def with_values(report: RaceReport) -> RaceReport:

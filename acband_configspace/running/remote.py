@@ -15,7 +15,7 @@ from typing import Any
 from distributed import Status, Worker, WorkerPlugin, get_worker
 
 from acband_configspace.running.driver import DriverClosedError, RaceOrder, TrackDriver
-from acband_configspace.running.messages import Job
+from acband_configspace.running.messages import Job, PickledShared
 from acband_configspace.running.race import Clock, RaceReport
 from acband_configspace.running.racetrack import RaceTrack
 
@@ -30,7 +30,7 @@ class TrackSettings:
     """What a race track is opened with on every worker."""
 
     pickled_function: bytes | None
-    shared: object
+    shared: PickledShared
     racers: int
     """How many racers a race usually has: the paper's k, or 1 if each trial runs for itself."""
     cutoff: float | None

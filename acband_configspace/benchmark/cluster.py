@@ -1,0 +1,184 @@
+"""Measure races on a Dask cluster: throughput, what a race costs us, how many cores we can feed.
+
+Starts a scheduler and two single-threaded workers on this machine. The share of the ideal is what
+the racers' own run time is of the workers' time. Then races that end at once show how many races a
+second one scheduler and one parent process can feed, on how many cores whatever they run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+WORKERS = 2
+#: The aims: share of the ideal throughput, and milliseconds of the parent's time for each race.
+SHARE_AIM, DISPATCH_AIM = 0.85, 10.0
+#: Mean race times, in seconds, for which the number of cores is stated.
+RACE_SECONDS = (0.1, 1.0, 10.0, 60.0)
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """What it took to run some races on the cluster."""
+
+    n_races: int
+    seconds: float
+    """Elapsed, from the first race sent to the last report."""
+    racing_seconds: float
+    """The sum of what the racers themselves took."""
+    parent_seconds: float
+    """CPU time of the parent process, all its threads together."""
+    scheduler_seconds: float
+    """CPU time of the scheduler's process."""
+
+    @property
+    def share(self) -> float:
+        """The share of the workers' time that racers ran."""
+        return self.racing_seconds / (WORKERS * self.seconds)
+
+    @property
+    def dispatch_milliseconds(self) -> float:
+        """What a race costs the parent."""
+        return 1000 * self.parent_seconds / self.n_races
+
+    @property
+    def scheduler_milliseconds(self) -> float:
+        """What a race costs the scheduler."""
+        return 1000 * self.scheduler_seconds / self.n_races
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
+    parser.add_argument("--races", type=int, default=100, help="of some length (default: 100)")
+    parser.add_argument("--seconds", type=float, default=0.2, help="of these (default: 0.2)")
+    parser.add_argument("--instant", type=int, default=500, help="instant races (default: 500)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the figures; the exit code is 1 if one of them misses its aim."""
+    with _cluster() as (client, scheduler):
+        timed = _measure(client, scheduler, arguments.races, arguments.seconds)
+        instant = _measure(client, scheduler, arguments.instant, 0.0)
+    share_ok = timed.share >= SHARE_AIM
+    dispatch_ok = timed.dispatch_milliseconds <= DISPATCH_AIM
+    print(f"{timed.n_races} races of {arguments.seconds} s on {WORKERS} workers of one thread:")
+    print(
+        f"  share of the ideal throughput  {timed.share:8.1%}     "
+        f"aim ≥ {SHARE_AIM:.0%}   {_verdict(share_ok)}"
+    )
+    print(
+        f"  the parent's CPU time a race   {timed.dispatch_milliseconds:8.1f} ms  "
+        f"aim ≤ {DISPATCH_AIM:.0f} ms {_verdict(dispatch_ok)}"
+    )
+    _print_capacity(instant)
+    return 0 if share_ok and dispatch_ok else 1
+
+
+@contextlib.contextmanager
+def _cluster() -> Iterator[tuple[Any, psutil.Process]]:
+    """Start a cluster in processes of their own, so that only our share counts as the parent's."""
+    from distributed import Client
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
+        file = Path(folder, "scheduler.json")
+        at_home = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--no-dashboard"]
+        scheduler = running.enter_context(_dask_process("scheduler", *at_home, "--port", "0"))
+        while not file.exists():
+            time.sleep(0.05)
+        for _ in range(WORKERS):
+            settings = ["--nthreads", "1", "--no-nanny", "--local-directory", folder]
+            running.enter_context(_dask_process("worker", *at_home, *settings))
+        with Client(scheduler_file=str(file)) as client:
+            client.wait_for_workers(WORKERS)
+            yield client, scheduler
+
+
+@contextlib.contextmanager
+def _dask_process(*arguments: str) -> Iterator[psutil.Process]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dask", *arguments], env=environment, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield psutil.Process(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _verdict(met: bool) -> str:
+    return "ok" if met else "missed"
+
+
+def _print_capacity(instant: Throughput) -> None:
+    """State how many cores can be kept busy.
+
+    Here the workers share the machine, so what was fed is a lower bound. With workers elsewhere
+    the scheduler or the parent, whichever a race costs more, is what is saturated first.
+    """
+    fed = instant.n_races / instant.seconds
+    parent, scheduler = instant.dispatch_milliseconds, instant.scheduler_milliseconds
+    feedable = 1000 / max(parent, scheduler)
+    print(f"{instant.n_races} instant races:")
+    print(f"  CPU time a race                {parent:8.1f} ms  the parent's")
+    print(f"  CPU time a race                {scheduler:8.1f} ms  the scheduler's")
+    print(f"  fed, all on this machine       {fed:8.0f} races/s")
+    print(f"  feedable to workers elsewhere  {feedable:8.0f} races/s, by the CPU time above")
+    print("One scheduler saturates, with k = 2 racers on a core each:")
+    for seconds in RACE_SECONDS:
+        print(
+            f"  {2 * feedable * seconds:8,.0f} cores if a race takes {seconds:g} s on average "
+            f"(as fed here: {2 * fed * seconds:,.0f})"
+        )
+
+
+def _measure(client: Any, scheduler: psutil.Process, n_races: int, seconds: float) -> Throughput:
+    from acband_configspace.running import PythonTarget, RaceSpec
+    from acband_configspace.running.cluster import RaceCluster
+
+    races = RaceCluster(client, PythonTarget(_sleep), racers=1)
+    try:
+        _race(races, [RaceSpec(("warm", n), ({"seconds": 0.1},)) for n in range(3 * WORKERS)])
+        specs = [RaceSpec(number, ({"seconds": seconds},)) for number in range(n_races)]
+        before = time.perf_counter(), time.process_time(), _cpu_seconds(scheduler)
+        racing_seconds = _race(races, specs)
+        after = time.perf_counter(), time.process_time(), _cpu_seconds(scheduler)
+        elapsed, parent, at_scheduler = (b - a for a, b in zip(before, after, strict=True))
+        return Throughput(n_races, elapsed, racing_seconds, parent, at_scheduler)
+    finally:
+        races.close()
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    return float(sum(process.cpu_times()[:2]))
+
+
+def _race(races: Any, specs: list[Any]) -> float:
+    """Run races as the runner does, a few of them ahead of the workers; return their seconds."""
+    total = 0.0
+    for spec in specs:
+        while races.unfinished >= 2 * max(1, races.slots):
+            total += _seconds_of(races.wait())
+        races.start(spec)
+    while races.unfinished:
+        total += _seconds_of(races.wait())
+    return total
+
+
+def _seconds_of(reports: list[Any]) -> float:
+    return sum(max(racer.time for racer in report.racers) for report in reports)
+
+
+def _sleep(configuration: Mapping[str, Any]) -> None:
+    time.sleep(configuration["seconds"])
