@@ -65,6 +65,11 @@ def test_highs_is_tuned_and_tested(tmp_path):
 
 
 @needs_highs
+def test_highs_can_be_checked_first(tmp_path):
+    run_example("tune_highs", "--check", "--output", tmp_path)
+
+
+@needs_highs
 def test_auctions_are_what_they_are_called(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import highs_auctions
