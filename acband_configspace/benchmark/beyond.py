@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.simulation import simulate
+from acband_configspace.benchmark.sources import HELP, open_table
 from acband_configspace.benchmark.tables import RuntimeTable, family_table, synthetic_table
 from acband_configspace.presets import PRESETS
 from acband_configspace.schedule import Schedule
@@ -71,9 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         action="append",
         default=[],
-        metavar="FILE.npz",
-        help="a recorded table, with arrays runtimes (configurations × instances) and cutoff; "
-        "may be given several times, and replaces the made-up ones",
+        help=f"{HELP}; may be given several times, and replaces the made-up ones",
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
 
@@ -162,8 +161,7 @@ def _print_results(title: str, names: Iterable[str], results: Iterable[Measured 
 def _table(name: str) -> RuntimeTable:
     if name in MADE_UP:
         return MADE_UP[name]()
-    with np.load(name) as stored:
-        return RuntimeTable(stored["runtimes"], float(stored["cutoff"]))
+    return open_table(name)
 
 
 @functools.lru_cache(maxsize=1)

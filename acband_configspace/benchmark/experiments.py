@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from acband_configspace.benchmark.baselines.acband import ACBand
-from acband_configspace.benchmark.baselines.capsandruns import CapsAndRuns
 from acband_configspace.benchmark.baselines.halving import Hyperband
 from acband_configspace.benchmark.baselines.method import Method, MethodResult
 from acband_configspace.benchmark.baselines.registry import METHODS, Setting, build
@@ -34,6 +33,8 @@ class Job:
     seed: int
     family: str
     """The name by which the method was asked for."""
+    lowered: bool = False
+    """Whether AC-Band gets fewer configurations than were asked for: the table has no more."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,8 @@ def main_grid(
         uses_alpha = METHODS[family].uses_alpha if family in METHODS else True
         for alpha in alphas if uses_alpha else alphas[:1]:
             for method in build(family, Setting(alpha, delta, ks, etas)):
-                fitted = fit_to(table, method)
                 key = alpha if uses_alpha else None
-                jobs += [Job(fitted, key, seed, family) for seed in seeds]
+                jobs += _jobs(table, method, key, seeds, family)
     return jobs
 
 
@@ -81,12 +81,15 @@ def car_grid(
     table: RuntimeTable, alphas: Sequence[float], delta: float, ks: Sequence[int], seeds: range
 ) -> list[Job]:
     """Return the jobs of Table 3: AC-Band with as many configurations (N) as CAR++ draws."""
+    # Only now: numba takes a second to import, and other commands do without.
+    from acband_configspace.benchmark.baselines.capsandruns import CapsAndRuns
+
     jobs = main_grid(table, ("icar", "car++", "car"), alphas, delta, ks, (), seeds)
     for alpha in alphas:
         n = CapsAndRuns(alpha=alpha, zeta=delta).pool_size()
         for k in ks:
-            method = fit_to(table, ACBand(k=k, alpha=alpha, delta=delta, n_candidates=n))
-            jobs += [Job(method, alpha, seed, "acband") for seed in seeds]
+            method = ACBand(k=k, alpha=alpha, delta=delta, n_candidates=n)
+            jobs += _jobs(table, method, alpha, seeds, "acband")
     return jobs
 
 
@@ -97,9 +100,15 @@ def hyperband_grid(
     jobs = [Job(Hyperband(eta), None, seed, "hyperband") for eta in etas for seed in seeds]
     n = sum(Hyperband(TABLE_4_ETA).brackets(table.n_configs))
     for k in ks:
-        method = fit_to(table, ACBand(k=k, n_candidates=n))
-        jobs += [Job(method, None, seed, "acband") for seed in seeds]
+        jobs += _jobs(table, ACBand(k=k, n_candidates=n), None, seeds, "acband")
     return jobs
+
+
+def _jobs(
+    table: RuntimeTable, method: Method, alpha: float | None, seeds: range, family: str
+) -> list[Job]:
+    fitted = fit_to(table, method)
+    return [Job(fitted, alpha, seed, family, fitted is not method) for seed in seeds]
 
 
 def fit_to(table: RuntimeTable, method: Method) -> Method:

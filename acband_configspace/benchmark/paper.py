@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from acband_configspace.benchmark.baselines.acband import ACBand
 from acband_configspace.benchmark.baselines.compiled import IS_COMPILED
 from acband_configspace.benchmark.baselines.registry import METHODS, PAPER_METHODS
 from acband_configspace.benchmark.experiments import (
@@ -96,6 +97,8 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
         jobs = car_grid(table, arguments.alpha, arguments.delta, arguments.k, seeds)
     else:
         jobs = hyperband_grid(table, arguments.eta, arguments.k, seeds)
+    if note := _lowered(jobs):
+        print(f"\n{note}")
     start = time.perf_counter()
     rows = _with_progress(table, jobs, experiment, arguments.workers)
     cells = summarise(rows)
@@ -114,6 +117,19 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
         print(f"wrote {figure}")
     except ImportError:
         print("no figure: matplotlib is not installed (the extra 'plot')")
+
+
+def _lowered(jobs: Sequence[Job]) -> str:
+    """Say for which α the table has fewer configurations than AC-Band would draw."""
+    lowered = {
+        job.alpha: job.method.n_candidates
+        for job in jobs
+        if isinstance(job.method, ACBand) and job.lowered
+    }
+    if not lowered:
+        return ""
+    settings = ", ".join(f"N = {n}" + (f" for α = {a:g}" if a else "") for a, n in lowered.items())
+    return f"the table is too small for AC-Band's N, which is lowered: {settings}"
 
 
 def _counts(rows: Sequence[Row]) -> str:
