@@ -95,7 +95,7 @@ def test_the_comparison_measures_all_methods(tmp_path):
     table, picture = tmp_path / "table.csv", tmp_path / "picture.png"
     output = run_example(
         "compare_with_smac",
-        *("--seconds", 4, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
+        *("--seconds", 8, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
         *("--methods", "acband", "random"),
     )
     assert "AC-Band, racing  " in output
