@@ -88,8 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _cluster() -> Iterator[tuple[Any, psutil.Process]]:
     """Start a cluster in processes of their own, so that only our share counts as the parent's."""
-    from distributed import Client
+    import distributed
 
+    connect: Any = distributed.Client  # some versions of it have types, some have none
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
         file = Path(folder, "scheduler.json")
         at_home = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--no-dashboard"]
@@ -99,7 +100,7 @@ def _cluster() -> Iterator[tuple[Any, psutil.Process]]:
         for _ in range(WORKERS):
             settings = ["--nthreads", "1", "--no-nanny", "--local-directory", folder]
             running.enter_context(_dask_process("worker", *at_home, *settings))
-        with Client(scheduler_file=str(file)) as client:
+        with connect(scheduler_file=str(file)) as client:
             client.wait_for_workers(WORKERS)
             yield client, scheduler
 
@@ -177,7 +178,7 @@ def _race(races: Any, specs: list[Any]) -> float:
 
 
 def _seconds_of(reports: list[Any]) -> float:
-    return sum(max(racer.time for racer in report.racers) for report in reports)
+    return float(sum(max(racer.time for racer in report.racers) for report in reports))
 
 
 def _sleep(configuration: Mapping[str, Any]) -> None:

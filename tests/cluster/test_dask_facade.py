@@ -119,7 +119,7 @@ def test_the_time_limit_stops_the_racers(cluster: Cluster, tmp_path: Path) -> No
     run = facade(tmp_path, endless, cluster.client, racing=True, walltime_limit=5)
     started = time.monotonic()
     run.optimize()
-    assert time.monotonic() - started < 5 + 2
+    assert time.monotonic() - started < 5 + 10  # on a busy machine loading takes long
     eventually(lambda: not psutil.Process(worker.pid).children(recursive=True), 1)
 
 
