@@ -1,77 +1,28 @@
-"""AC-Band as a SMAC intensifier: it turns races into trials, and trials into outcomes."""
+"""AC-Band as a SMAC intensifier: what SMAC asks of one, on top of the course of the run."""
 
 from __future__ import annotations
 
-import logging
-from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
 from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
-from smac.runhistory.enumerations import StatusType
 from smac.scenario import Scenario
 
-from acband_configspace.acband import acband
-from acband_configspace.elimination import Contest
-from acband_configspace.errors import RunDiffersError
-from acband_configspace.instances import InstanceKey, Instances
+from acband_configspace.instances import InstanceKey
 from acband_configspace.race import Race
-from acband_configspace.schedule import Schedule, Supply
+from acband_configspace.schedule import Schedule
 from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.course import Course, History, Rules
 from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner, Position
-from acband_configspace.smac_plugin.trials import (
-    RaceRecord,
-    is_cancelled,
-    is_censored,
-    outcome_of,
-    refuse_crashed,
-    refuse_unsupported,
-    succeeded,
-    validation_keys,
-)
+from acband_configspace.smac_plugin.trials import RaceRecord, refuse_unsupported, validation_keys
 from acband_configspace.smac_plugin.waiting import RaceCallback
 from acband_configspace.statistics import Statistic, get_statistic
 from acband_configspace.stopping import checked_early_stopping
-from acband_configspace.streaming import RaceStream
-
-logger = logging.getLogger(__name__)
-
 
 RaceListener = Callable[[str, Race, InstanceKey, Sequence[TrialValue]], None]
-
-
-@dataclass
-class _OpenRace:
-    """A race that was handed out; a value is None until it is known."""
-
-    name: str
-    race: Race
-    key: InstanceKey
-    stream: RaceStream
-    values: list[TrialValue | None]
-
-
-@dataclass
-class _Pass:
-    """One run through a schedule."""
-
-    number: int
-    plan: PassPlan
-    stream: RaceStream
-    n_known: int
-    """Configurations that have raced by the end of this round: the next pass counts on here."""
-    next_instance: int
-    """The first instance that no round so far was given."""
-    n_races_before: int
-    """Races that were over when it started."""
-    contest: Contest | None = None
-    keys: list[list[InstanceKey]] = field(default_factory=list)
-    """What the groups of the contest race on."""
 
 
 class ACBandIntensifier(AbstractIntensifier):
@@ -108,7 +59,8 @@ class ACBandIntensifier(AbstractIntensifier):
         judged by their mean cost; at most a quarter of the budget is set aside for it, and with a
         budget too small for 25 it does not take place. 0, the paper: the last epoch's winner it is.
     spend : "nothing" | "configurations"
-        What becomes of trials that early stopping saved: they remain, or buy further epochs.
+        What becomes of trials that early stopping saved: they remain, or buy further epochs. With
+        several workers fewer are saved, so the last of these epochs may then find no room.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     seed : int | None
@@ -164,25 +116,10 @@ class ACBandIntensifier(AbstractIntensifier):
     def reset(self) -> None:
         """Forget everything that happened."""
         super().reset()
-        self._instances = Instances(
-            self._scenario.instances,
-            deterministic=self._scenario.deterministic,
-            seed=self._seed,
-        )
-        self._configurations: Configurations | None = None
+        self._course: Course | None = None
         self._in_facade = False
-        self._passes: list[_Pass] = []
-        self._queue: deque[TrialInfo] = deque()
-        self._awaited: dict[tuple[int, InstanceKey], list[tuple[_OpenRace, int]]] = {}
-        self._results: dict[tuple[int, InstanceKey], TrialValue] = {}
-        self._inherited: set[tuple[int, InstanceKey]] = set()
-        self._recorded_races: dict[str, RaceRecord] = {}
-        self._recorded_plans: list[PassPlan] = []
-        self._n_started = 0
-        self._n_races = 0
+        self._history = History()
         self._n_incumbents = 0
-        self._n_successes: Counter[int] = Counter()
-        self._finished: str | None = None
 
     # --- what SMAC wants to know -------------------------------------------------------------
 
@@ -232,71 +169,16 @@ class ACBandIntensifier(AbstractIntensifier):
         """
 
     def get_state(self) -> dict[str, Any]:  # noqa: D102
-        ids = self.runhistory.config_ids
+        course, ids = self._running, self.runhistory.config_ids
         return {
-            "n_races": self._n_races,
-            "plans": [str(done.plan.schedule).splitlines() for done in self._passes],
+            "n_races": course.n_races,
+            "plans": [str(plan.schedule).splitlines() for plan in course.plans],
             "epoch_winners": [
-                [ids[self.configurations[number]] for number in done.stream.epoch_winners]
-                for done in self._passes
+                [ids[course.configurations[number]] for number in winners]
+                for winners in course.epoch_winners
             ],
-            "finished": self._finished,
+            "finished": course.finished,
         }
-
-    # --- the run -----------------------------------------------------------------------------
-
-    @property
-    def schedule(self) -> Schedule:
-        """The plan of the current pass; there is one before anything runs."""
-        self._begin()
-        return self._passes[-1].plan.schedule
-
-    @property
-    def configurations(self) -> Configurations:
-        """The configurations by their numbers."""
-        self._begin()
-        assert self._configurations is not None
-        return self._configurations
-
-    @property
-    def finished(self) -> str | None:
-        """Why there is nothing left to race, None while there is."""
-        return self._finished
-
-    @property
-    def n_races(self) -> int:
-        """Races that are over."""
-        return self._n_races
-
-    @property
-    def plans(self) -> list[PassPlan]:
-        """The plans of all passes so far."""
-        self._begin()
-        return [done.plan for done in self._passes]
-
-    @property
-    def position(self) -> Position:
-        """Where the run is."""
-        self._begin()
-        current = self._passes[-1]
-        # A pass that is over has no contest any more; its last one tells where it ended.
-        contest = current.stream.contest or current.contest
-        return Position(
-            number=current.number,
-            schedule=current.plan.schedule,
-            epoch=contest.epoch if contest else 1,
-            round=contest.round if contest else 1,
-            n_races=self._n_races - current.n_races_before,
-            is_playoff=contest is not None and contest.is_playoff,
-        )
-
-    def replay(
-        self, plans: Sequence[PassPlan], races: Sequence[RaceRecord], *, n_started: int
-    ) -> None:
-        """Be ready to continue a recorded run: ``fill`` will take its races as they are."""
-        self._recorded_plans = list(plans)
-        self._recorded_races = {race.name: race for race in races}
-        self._n_started = n_started
 
     def __iter__(self) -> Iterator[TrialInfo]:
         """Yield the trials of races that may run now; ends when it has to wait, or is finished.
@@ -304,39 +186,123 @@ class ACBandIntensifier(AbstractIntensifier):
         The callback sees to it that SMAC asks only when there is something to be had.
         """
         while self.fill():
-            yield self._queue.popleft()
+            yield self._running.pop_trial()
+
+    # --- the run -----------------------------------------------------------------------------
+
+    @property
+    def schedule(self) -> Schedule:
+        """The plan of the current pass; there is one before anything runs."""
+        return self._running.plans[-1].schedule
+
+    @property
+    def configurations(self) -> Configurations:
+        """The configurations by their numbers."""
+        return self._running.configurations
+
+    @property
+    def finished(self) -> str | None:
+        """Why there is nothing left to race, None while there is."""
+        return None if self._course is None else self._course.finished
+
+    @property
+    def n_races(self) -> int:
+        """Races that are over."""
+        return 0 if self._course is None else self._course.n_races
+
+    @property
+    def plans(self) -> list[PassPlan]:
+        """The plans of all passes so far."""
+        return self._running.plans
+
+    @property
+    def position(self) -> Position:
+        """Where the run is."""
+        return self._running.position
+
+    def replay(self, plans: Sequence[PassPlan], races: Sequence[RaceRecord]) -> None:
+        """Be ready to continue a recorded run: ``fill`` will take its races as they are."""
+        self._history = History(plans, races)
+        self._course = None
 
     def fill(self) -> bool:
         """Open the next race unless trials are waiting to be handed out; say whether any are."""
-        self._begin()
-        while not self._queue and self._finished is None:
-            current = self._passes[-1]
-            race = current.stream.ask()
-            if not isinstance(race, Race):
-                break
-            self._open(race, current)
-        return bool(self._queue)
+        return self._running.fill()
 
     def hand_out_again(self) -> None:
         """Queue the trials that were handed out and whose results will not come any more."""
-        waiting = {id(race): race for entries in self._awaited.values() for race, _ in entries}
-        self._awaited.clear()
-        for open_race in waiting.values():
-            self._queue_trials(open_race)
+        self._running.hand_out_again()
 
-    def _begin(self) -> None:
+    def pop_needless(self) -> list[str]:
+        """Return the races that are running but whose groups have been decided without them."""
+        return self._running.pop_needless()
+
+    def record(self, info: TrialInfo, value: TrialValue) -> None:
+        """Take in the result of a trial; the last one of a race completes it."""
+        number = self.configurations.number_of(info.config)
+        if number is not None and info.seed is not None:
+            self._running.record(number, InstanceKey(info.instance, info.seed), value)
+        # Else it was told without being asked: SMAC keeps it, AC-Band has no use for it.
+
+    # --- what the course of the run tells ----------------------------------------------------
+
+    def planned(self, plan: PassPlan) -> None:
+        """Pass on the plan of a pass before it starts."""
+        if self.plan_listener is not None:
+            self.plan_listener(plan)
+
+    def raced(self, name: str, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+        """Pass on a race that is over, before anything is decided on it."""
+        if self.race_listener is not None:
+            self.race_listener(name, race, key, values)
+
+    def judged(self, record: RaceRecord | None) -> None:
+        """Make the leader the incumbent: since when, a race of an earlier process knows."""
+        number = self._running.leader
+        if number is None:
+            return
+        config = self.configurations[number]
+        if self._incumbents and self._incumbents[0] is config:
+            return
+        self._n_incumbents += 1
+        if self._n_incumbents > len(self._trajectory):
+            self._update_trajectory([config])
+            if record is not None:
+                item = self._trajectory[-1]
+                item.walltime, item.trial = record.walltime, record.n_trials
+        else:  # SMAC loaded the trajectory of an earlier process, which is gone through again
+            self._incumbents = [config]
+
+    # --- the beginning -----------------------------------------------------------------------
+
+    @property
+    def _running(self) -> Course:
         # A schedule that was looked at before there was a facade knew neither what the user adds
         # nor what a run history holds.
         in_facade = self._runhistory is not None
-        if self._configurations is not None and self._in_facade == in_facade:
-            return
-        self._in_facade = in_facade
-        self._passes.clear()
-        space = self._scenario.configspace
-        self._configurations = Configurations(space, self._given(), seed=self._seed)
-        self._start_pass()
-        if in_facade:
-            self._load_results()
+        if self._course is None or self._in_facade != in_facade:
+            self._in_facade = in_facade
+            self._course = self._begin()
+            if in_facade:
+                self._load_results(self._course)
+        return self._course
+
+    def _begin(self) -> Course:
+        return Course(
+            self._scenario,
+            self._planner,
+            Rules(
+                statistic=self._statistic,
+                early_stopping=self._early_stopping,
+                spend=self._spend,
+                racing=self.racing,
+                seed=self._seed,
+            ),
+            Configurations(self._scenario.configspace, self._given(), seed=self._seed),
+            observer=self,
+            n_submitted=lambda: self.runhistory.submitted,
+            history=self._history,
+        )
 
     def _given(self) -> list[Configuration]:
         """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""
@@ -353,212 +319,9 @@ class ACBandIntensifier(AbstractIntensifier):
         design = self._config_selector._initial_design_configs
         return [*given, *(c for c in design if not str(c.origin).startswith("Initial Design:"))]
 
-    def _load_results(self) -> None:
+    def _load_results(self, course: Course) -> None:
         """Take over what a stock facade's run history has from before an interruption."""
         for key, value in self.runhistory.items():
-            number = self.configurations.number_of(self.runhistory.get_config(key.config_id))
+            number = course.configurations.number_of(self.runhistory.get_config(key.config_id))
             if number is not None and key.seed is not None:
-                trial = (number, InstanceKey(key.instance, key.seed))
-                self._keep(*trial, value)
-                self._inherited.add(trial)
-
-    def _start_pass(self) -> None:
-        """Start the first pass, or the one after the last; without any, the run is finished."""
-        number = len(self._passes)
-        if not self._passes:
-            given: tuple[int, ...] = tuple(range(max(1, len(self.configurations))))
-            n_known, next_instance = len(given), 0
-        else:
-            last = self._passes[-1]
-            assert last.stream.winner is not None
-            given = (last.stream.winner,)
-            n_known, next_instance = last.n_known, last.next_instance
-        plan = self._plan(len(given), n_known)
-        if isinstance(plan, str):
-            self._finish(plan)
-            return
-        contests = acband(
-            plan.schedule,
-            np.random.default_rng([self._seed, 2, number] if number else [self._seed, 2]),
-            given=given,
-            first_new=n_known,
-            first_instance=next_instance,
-            spend=self._spend,
-        )
-        stream = RaceStream(
-            contests, statistic=self._statistic, early_stopping=self._early_stopping
-        )
-        self._passes.append(_Pass(number + 1, plan, stream, n_known, next_instance, self._n_races))
-
-    def _plan(self, n_given: int, n_known: int) -> PassPlan | str:
-        number = len(self._passes)
-        if number < len(self._recorded_plans):
-            return self._recorded_plans[number]
-        n_instances = self._instances.n_distinct
-        plan = self._planner.plan(
-            [done.plan for done in self._passes],
-            self.configurations,
-            supply=Supply(n_given=n_given, n_instances=n_instances, results_kept=not self.racing),
-            n_known=n_known,
-            n_started=self._n_started,
-        )
-        if isinstance(plan, PassPlan):
-            logger.info("Pass %s: %s", number + 1, plan.schedule)
-            if n_instances is not None and plan.schedule.n_races > n_instances and number == 0:
-                logger.warning(
-                    "There are %s instances for up to %s races, so they are used again: the "
-                    "races are not independent any more, as the guarantee assumes.",
-                    n_instances,
-                    plan.schedule.n_races,
-                )
-            if self.plan_listener is not None:
-                self.plan_listener(plan)
-        return plan
-
-    def _finish(self, reason: str) -> None:
-        self._finished = reason
-        logger.info("AC-Band is finished: %s.", reason)
-
-    # --- races -------------------------------------------------------------------------------
-
-    def _open(self, race: Race, current: _Pass) -> None:
-        """Queue the trials of a race, but for those whose results are known."""
-        if current.contest is not current.stream.contest:
-            self._enter_round(current)
-        key = current.keys[race.group][race.index]
-        name = f"{current.number}.{race.epoch}.{race.round}.{race.group}.{race.index}"
-        if (record := self._recorded_races.pop(name, None)) is not None:
-            self._repeat(race, record, current.stream)
-            return
-        trials = [(number, key) for number in race.racers]
-        values = [self._results.get(trial) for trial in trials]
-        open_race = _OpenRace(name, race, key, current.stream, values)
-        inherited = self._inherited.intersection(trials)
-        missing = {t for t, value in zip(trials, values, strict=True) if value is None}
-        # What was inherited counts when it is first used: so the count is the one it was before
-        # the interruption, and further passes are planned alike. SMAC counts also what it was
-        # told without having asked, and not again what it had asked for before.
-        n_started = self._n_started + len(missing | inherited)
-        n_submitted = self.runhistory.submitted + len(missing - inherited)
-        if max(n_started, n_submitted) > self._scenario.n_trials:
-            self._finish(f"n_trials={self._scenario.n_trials} leaves no room for another race")
-            return
-        self._n_started = n_started
-        self._inherited -= inherited
-        self._queue_trials(open_race)
-        if None not in open_race.values:
-            self._complete(open_race)
-
-    def _queue_trials(self, open_race: _OpenRace) -> None:
-        """Queue those trials of a race whose results are not known."""
-        race, key = open_race.race, open_race.key
-        missing = [i for i, value in enumerate(open_race.values) if value is None]
-        for position in missing:
-            number = race.racers[position]
-            self._awaited.setdefault((number, key), []).append((open_race, position))
-            self._queue.append(
-                TrialInfo(
-                    config=self.configurations[number],
-                    instance=key.instance,
-                    seed=key.seed,
-                    additional_info={
-                        "race": open_race.name,
-                        "n_racers": len(missing),
-                        "to_the_end": race.to_the_end,
-                    },
-                )
-            )
-
-    def _enter_round(self, current: _Pass) -> None:
-        contest = current.contest = current.stream.contest
-        assert contest is not None
-        current.keys = self._instances.of_contest(contest)
-        current.n_known = max(current.n_known, int(contest.groups.max()) + 1)
-        current.next_instance = max(current.next_instance, int(contest.instances().max()) + 1)
-
-    def _repeat(self, race: Race, record: RaceRecord, stream: RaceStream) -> None:
-        """Take in a race of an earlier process."""
-        if race.racers != record.racers:
-            raise RunDiffersError(
-                str(self._scenario.output_directory),
-                [f"racers of race {record.name}: {record.racers} before, {race.racers} now"],
-            )
-        for number, value in zip(race.racers, record.values, strict=True):
-            self._keep(number, record.key, value)
-        n_incumbents = len(self._trajectory)
-        self._close(race, record.values, stream)
-        for item in self._trajectory[n_incumbents:]:
-            item.walltime, item.trial = record.walltime, record.n_trials
-
-    def record(self, info: TrialInfo, value: TrialValue) -> None:
-        """Take in the result of a trial; the last one of a race completes it."""
-        number = self.configurations.number_of(info.config)
-        if number is None or info.seed is None:
-            return  # told without being asked: SMAC keeps it, AC-Band has no use for it
-        key = InstanceKey(info.instance, info.seed)
-        if is_cancelled(value):  # nothing is known of it, and nobody needs to know
-            return
-        if self._instances.n_distinct is not None:
-            self._keep(number, key, value)
-        for open_race, position in self._awaited.pop((number, key), ()):
-            open_race.values[position] = value
-            if None not in open_race.values:
-                self._complete(open_race)
-
-    def pop_needless(self) -> list[str]:
-        """Return the races that are running but whose groups have been decided without them."""
-        running = {r.name: r for entries in self._awaited.values() for r, _ in entries}
-        needless = [n for n, r in running.items() if not r.stream.is_open(r.race)]
-        for key, entries in list(self._awaited.items()):
-            kept = [(race, position) for race, position in entries if race.name not in needless]
-            if kept:
-                self._awaited[key] = kept
-            else:
-                del self._awaited[key]
-        return needless
-
-    def _keep(self, number: int, key: InstanceKey, value: TrialValue) -> None:
-        """Remember a result, in case the configuration meets the instance again."""
-        if value.status != StatusType.RUNNING and not is_censored(value):
-            self._results[number, key] = value
-
-    def _complete(self, open_race: _OpenRace) -> None:
-        values = [value for value in open_race.values if value is not None]
-        if open_race.name == "1.1.1.0.0":
-            refuse_crashed(values, self._scenario)
-        if self.race_listener is not None:
-            self.race_listener(open_race.name, open_race.race, open_race.key, values)
-        self._close(open_race.race, values, open_race.stream)
-
-    def _close(self, race: Race, values: Sequence[TrialValue], stream: RaceStream) -> None:
-        """Tell the core what a race brought."""
-        self._n_races += 1
-        for number, value in zip(race.racers, values, strict=True):
-            self._n_successes[number] += succeeded(value)
-        needs_all_costs = race.to_the_end or self._statistic.needs_all_costs
-        stream.tell(race, outcome_of(values, needs_all_costs=needs_all_costs))
-        self._refresh_incumbent()
-        over = stream.winner is not None and stream is self._passes[-1].stream
-        if over and self._finished is None:
-            self._start_pass()
-
-    def _refresh_incumbent(self) -> None:
-        """Make the newest winner the incumbent, θ_0 before; never one that only failed."""
-        winners = [0]
-        for done in self._passes:
-            winners += done.stream.epoch_winners
-            if done.stream.winner is not None:  # a playoff may have preferred an earlier one
-                winners.append(done.stream.winner)
-        number = next((n for n in reversed(winners) if self._n_successes[n]), None)
-        if number is None:
-            number, n_successes = self._n_successes.most_common(1)[0]
-            if not n_successes:
-                return
-        config = self.configurations[number]
-        if self._incumbents and self._incumbents[0] is config:
-            return
-        self._n_incumbents += 1
-        if self._n_incumbents > len(self._trajectory):
-            self._update_trajectory([config])
-        else:  # SMAC loaded the trajectory of an earlier process, which is gone through again
-            self._incumbents = [config]
+                course.keep(number, InstanceKey(key.instance, key.seed), value)

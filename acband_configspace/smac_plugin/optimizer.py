@@ -116,7 +116,7 @@ class ACBandOptimizer(SMBO):
     def _restore(self, recorded: Recorded) -> None:
         """Bring the run history, the clocks and the intensifier to where the journal ends."""
         fresh = list(_not_used_before(recorded.races))
-        self._acband.replay(recorded.plans, recorded.races, n_started=len(fresh))
+        self._acband.replay(recorded.plans, recorded.races)
         configurations = self._acband.configurations
         for number, values in recorded.configurations.items():
             # Another version of ConfigSpace or numpy may draw others from the same seed.

@@ -121,16 +121,20 @@ class PassPlanner:
         *,
         supply: Supply,
         n_known: int,
-        n_started: int,
     ) -> PassPlan | str:
         """Plan the pass after those before, or say why there is none."""
         limit = self._scenario.n_trials
-        left = limit - n_started
+        # Without what early stopping saved: how much that is depends on the number of workers,
+        # and on interruptions.
+        left = limit - sum(plan.schedule.n_trials for plan in before)
         if before:
             if not self._timed and limit <= before[-1].n_trials:
                 return "all planned races are judged"
             if left < LEAST_FURTHER_TRIALS:
-                return f"n_trials={limit} leaves {max(0, left)} trials, too few for another pass"
+                return (
+                    f"n_trials={limit} leaves {max(0, left)} trials that no pass was planned for, "
+                    "too few for another pass"
+                )
         schedule = self._fit(left, supply, number=len(before))
         n_wanted = n_known + schedule.n_configs
         n_there = configurations.draw(n_wanted)

@@ -84,10 +84,14 @@ class RaceCallback(Callback):
         called_off = smbo._stop and self._intensifier.finished is None
         if (time_is_up or called_off) and isinstance(smbo._runner, RaceRunner):
             smbo._runner.stop()
+        self._stop_needless(smbo)
 
     def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
         """Pass a result on, and stop the races that it makes needless."""
         self._intensifier.record(info, value)
+        self._stop_needless(smbo)
+
+    def _stop_needless(self, smbo: SMBO) -> None:
         if isinstance(smbo._runner, RaceRunner):
             for race in self._intensifier.pop_needless():
                 smbo._runner.cancel(race)

@@ -134,10 +134,11 @@ def run_and_be_killed(
     signal_at: int,
     number: int = signal.SIGKILL,
     options: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
 ) -> None:
     """Optimize until the target has been called so often, then die. For a process of its own."""
     target = Counted(noisy, calls, signal_at=signal_at, number=number)
-    scenario = a_scenario(directory)
+    scenario = a_scenario(directory, **(settings or {}))
     ACBandFacade(scenario, target, logging_level=False, **(options or PAPER)).optimize()
 
 
@@ -156,11 +157,15 @@ def noisy_and_killed(config: Configuration, seed: int) -> float:
 
 
 def run_stock_and_be_killed(
-    facade: type[AbstractFacade], directory: Path, signal_at: int, settings: dict[str, Any]
+    facade: type[AbstractFacade],
+    directory: Path,
+    signal_at: int,
+    settings: dict[str, Any],
+    options: dict[str, Any] | None = None,
 ) -> None:
     from acband_configspace import ACBandIntensifier
 
     _Killer.signal_at = signal_at
     scenario = a_scenario(directory, **settings)
-    intensifier = ACBandIntensifier(scenario, **PAPER)
+    intensifier = ACBandIntensifier(scenario, **(options or PAPER))
     facade(scenario, noisy_and_killed, intensifier=intensifier, logging_level=False).optimize()

@@ -1,0 +1,350 @@
+"""With the defaults, groups end early and there is a playoff: what must hold all the same.
+
+Races that were running when their group was decided are needless. How many depends on the workers
+and on when results come in; who wins must not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ConfigSpace import Configuration
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from smac import HyperbandFacade, RandomFacade
+from smac.callback.callback import Callback
+from smac.facade.abstract_facade import AbstractFacade
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from targets import (
+    Counted,
+    a_scenario,
+    n_calls,
+    noisy,
+    noisy_and_killed,
+    on_instance,
+    races_of,
+    result_of,
+    run_and_be_killed,
+    run_stock_and_be_killed,
+    without_times,
+)
+
+from acband_configspace import ACBandFacade, ACBandIntensifier
+from acband_configspace.errors import OutcomesNeededError, RunFinishedError
+
+N_TRIALS = 260
+#: The defaults, but for a space so large that early stopping shows: about 10 races per group.
+DEFAULTS: dict[str, Any] = {"n_candidates": 6}
+
+
+class Stop(Callback):
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def on_tell_end(self, smbo, info, value):
+        return smbo.runhistory.finished < self.after
+
+
+def start(directory: Path, *, n_trials: int = N_TRIALS, target=noisy, **arguments) -> ACBandFacade:
+    n_workers = arguments.pop("n_workers", 1)
+    scenario = a_scenario(directory, n_trials=n_trials, n_workers=n_workers)
+    return ACBandFacade(scenario, target, logging_level=False, **DEFAULTS, **arguments)
+
+
+def in_stock(facade: type[AbstractFacade], directory: Path, target=noisy, **arguments):
+    scenario = a_scenario(directory, n_trials=N_TRIALS)
+    intensifier = ACBandIntensifier(scenario, **DEFAULTS)
+    return facade(scenario, target, intensifier=intensifier, logging_level=False, **arguments)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> ACBandFacade:
+    """With one worker there is no needless race."""
+    facade = start(tmp_path_factory.mktemp("reference"))
+    facade.optimize()
+    return facade
+
+
+def winners(smac: AbstractFacade) -> list[list[Configuration]]:
+    state = smac.intensifier.get_state()
+    return [[smac.runhistory.get_config(i) for i in ids] for ids in state["epoch_winners"]]
+
+
+def trials_of(smac: AbstractFacade) -> set[tuple[float, str | None, int]]:
+    history = smac.runhistory
+    return {(history.get_config(k.config_id)["x"], k.instance, k.seed) for k in history}
+
+
+def assert_same_result(smac: AbstractFacade, reference: ACBandFacade) -> None:
+    assert smac.intensifier.finished == reference.intensifier.finished
+    assert smac.intensifier.get_incumbent() == reference.intensifier.get_incumbent()
+    assert winners(smac) == winners(reference)
+    assert trials_of(smac) >= trials_of(reference)
+    assert smac.runhistory.submitted <= smac.scenario.n_trials
+    if isinstance(smac, ACBandFacade):
+        races, needed = (without_times(races_of(f.scenario)) for f in (smac, reference))
+        assert all(race in races for race in needed)
+        assert len({race[0] for race in races}) == len(races), "a race was run again"
+
+
+def test_groups_end_early_and_there_is_a_playoff(reference):
+    schedule = reference.schedule
+    assert schedule.set_aside >= 25
+    assert reference.intensifier.position.is_playoff
+    assert reference.runhistory.running == 0
+    assert 0.4 * schedule.n_trials < reference.runhistory.finished < 0.95 * schedule.n_trials
+    playoff = [race for race in races_of(reference.scenario) if len(race.racers) > 2]
+    assert playoff or len(set(winners(reference)[0])) <= 1
+
+
+# --- whoever runs it -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_workers", [2, 4])
+def test_with_workers_of_its_own(n_workers, tmp_path, reference):
+    facade = start(tmp_path, n_workers=n_workers)
+    facade.optimize()
+    assert_same_result(facade, reference)
+
+
+def test_on_a_cluster(tmp_path, reference, four_workers):
+    facade = start(tmp_path, dask_client=four_workers)
+    facade.optimize()
+    assert_same_result(facade, reference)
+
+
+@pytest.mark.parametrize("facade", [RandomFacade, HyperbandFacade])
+def test_in_stock_facades(facade, tmp_path, reference):
+    smac = in_stock(facade, tmp_path)
+    smac.optimize()
+    assert_same_result(smac, reference)
+    assert trials_of(smac) == trials_of(reference)
+
+
+def test_in_a_stock_facade_under_dask(tmp_path, reference, four_workers):
+    smac = in_stock(RandomFacade, tmp_path, dask_client=four_workers)
+    smac.optimize()
+    assert_same_result(smac, reference)
+    assert smac.runhistory.running == 0, "what was needless in the end was not waited for"
+
+
+# --- ask and tell ----------------------------------------------------------------------------
+
+
+def answer(smac: AbstractFacade, info: TrialInfo) -> None:
+    if info.instance is None:
+        value = result_of(info.config, info.seed)
+    else:
+        value = TrialValue(cost=on_instance(info.config, info.instance, info.seed))
+    smac.tell(info, value, save=False)
+
+
+def ask_all(smac: AbstractFacade) -> list[TrialInfo]:
+    trials = []
+    with contextlib.suppress(OutcomesNeededError, RunFinishedError):
+        while True:
+            trials.append(smac.ask())
+    return trials
+
+
+def play(smac: AbstractFacade, data: st.DataObject) -> list[TrialInfo]:
+    """Ask and tell in any order up to the end; return what was asked for."""
+    asked: list[TrialInfo] = []
+    waiting: list[TrialInfo] = []
+    while True:
+        try:
+            waiting.append(smac.ask())
+            asked.append(waiting[-1])
+            n_told = data.draw(st.sampled_from([0, 0, 0, 1, 1, 3]))
+        except OutcomesNeededError:
+            n_told = data.draw(st.integers(1, len(waiting)))
+        except RunFinishedError:
+            break
+        for _ in range(min(n_told, len(waiting))):
+            answer(smac, waiting.pop(data.draw(st.integers(0, len(waiting) - 1))))
+    incumbent = smac.intensifier.get_incumbent()
+    for info in waiting:  # needless ones
+        answer(smac, info)
+    assert smac.intensifier.get_incumbent() == incumbent
+    assert smac.runhistory.running == 0
+    return asked
+
+
+@given(data=st.data())
+@settings(max_examples=4)
+@pytest.mark.parametrize("facade", [ACBandFacade, RandomFacade])
+def test_told_in_any_order_the_result_is_the_same(facade, reference, data):
+    with tempfile.TemporaryDirectory() as directory:
+        smac = in_stock(facade, Path(directory), None)
+        play(smac, data)
+        assert_same_result(smac, reference)
+
+
+@given(data=st.data())
+@settings(max_examples=8)
+def test_no_trial_is_asked_for_twice_though_instances_come_again(data):
+    """A trial that a needless race asked for may be one that a later race needs."""
+    with tempfile.TemporaryDirectory() as directory:
+        given = {"n_trials": 60, "instances": ["a", "b", "c", "d"], "deterministic": True}
+        smac = ACBandFacade(a_scenario(Path(directory), **given), None, logging_level=False)
+        whole = ACBandFacade(
+            a_scenario(Path(directory), name="whole", **given), on_instance, logging_level=False
+        )
+        asked = [(info.config["x"], info.instance) for info in play(smac, data)]
+        assert len(set(asked)) == len(asked)
+        whole.optimize()
+        assert_same_result(smac, whole)
+
+
+def test_optimize_does_not_run_what_is_needless(tmp_path, reference):
+    """It was asked for and never told, and its group is decided: nobody needs to know."""
+    calls: list[tuple[float, int]] = []
+
+    def target(config: Configuration, seed: int) -> float:
+        calls.append((config["x"], seed))
+        return noisy(config, seed)
+
+    facade = start(tmp_path, target=target)
+    asked = ask_all(facade)
+    needed = {(x, seed) for x, _, seed in trials_of(reference)}
+    told = [info for info in asked if (info.config["x"], info.seed) in needed]
+    assert 0 < len(told) < len(asked)
+    for info in told:
+        answer(facade, info)
+    facade.optimize()
+    assert_same_result(facade, reference)
+    assert not {(info.config["x"], info.seed) for info in asked} & set(calls)
+    assert facade.runhistory.running == len(asked) - len(told)
+
+
+def test_a_needless_race_is_stopped_once_it_is_whole(tmp_path):
+    """Runners know a race when they have all its racers."""
+    scenario = a_scenario(tmp_path, n_trials=40)
+    intensifier = ACBandIntensifier(scenario, n_candidates=1, n_epochs=1)
+    smac = ACBandFacade(scenario, None, intensifier=intensifier, logging_level=False)
+    (length,) = (round_.races_per_group for round_ in smac.schedule.epochs[0].rounds)
+    races = [(smac.ask(), smac.ask()) for _ in range(length // 2 + 1)]
+    cut = smac.ask()
+    for first, second in races:
+        best = min(first.config["x"], second.config["x"])
+        for info in (first, second):
+            smac.tell(info, TrialValue(cost=float(info.config["x"] > best)))
+    assert intensifier.finished is not None
+    name = cut.additional_info["race"]
+    assert name not in intensifier.pop_needless()
+    assert next(iter(intensifier)).additional_info["race"] == name
+    assert intensifier.pop_needless() == [name]
+    assert intensifier.pop_needless() == []
+
+
+# --- killed and started again ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", [2, 75])
+def test_killed_it_goes_on(moment, tmp_path, in_process, reference):
+    calls = tmp_path / "calls"
+    n_needed = reference.runhistory.finished
+    moments = [moment, n_needed - 2 * moment - 3 if moment == 75 else 5]  # then in the playoff
+    for at in moments:
+        arguments = (tmp_path, calls, at, signal.SIGKILL, DEFAULTS, {"n_trials": N_TRIALS})
+        assert in_process(run_and_be_killed, *arguments) == -signal.SIGKILL
+    facade = start(tmp_path, target=Counted(noisy, calls))
+    n_recorded = sum(len(race.racers) for race in races_of(facade.scenario))
+    assert facade.runhistory.finished == n_recorded
+    facade.optimize()
+    assert_same_result(facade, reference)
+    assert facade.runhistory.finished == n_needed
+    assert n_calls(calls) == sum(moments) + n_needed - n_recorded
+
+
+def test_needless_races_stay_counted(tmp_path, reference):
+    """They are recorded, but nobody asks for them when the run is gone through again."""
+    first = start(tmp_path, target=None)
+    for info in ask_all(first):
+        answer(first, info)
+    n_done = first.runhistory.finished
+    calls = tmp_path / "calls"
+    again = start(tmp_path, target=Counted(noisy, calls))
+    assert again.runhistory.finished == again.runhistory.submitted == n_done
+    assert again.intensifier.n_races < len(races_of(again.scenario))
+    again.optimize()
+    assert_same_result(again, reference)
+    assert n_calls(calls) == again.runhistory.finished - n_done
+
+
+def test_results_of_needless_races_are_used_again(tmp_path):
+    given = {"n_trials": 60, "instances": ["a", "b", "c", "d"], "deterministic": True}
+    scenario = a_scenario(tmp_path, **given)
+    first = ACBandFacade(scenario, None, logging_level=False)
+    for _ in range(3):
+        for info in ask_all(first):
+            answer(first, info)
+    known = {(x, instance) for x, instance, _ in trials_of(first)}
+    calls = []
+
+    def target(config: Configuration, instance: str, seed: int) -> float:
+        calls.append((config["x"], instance))
+        return on_instance(config, instance, seed)
+
+    again = ACBandFacade(a_scenario(tmp_path, **given), target, logging_level=False)
+    again.optimize()
+    assert len(set(calls)) == len(calls)
+    assert not set(calls) & known
+    whole = a_scenario(tmp_path, name="whole", **given)
+    alone = ACBandFacade(whole, on_instance, logging_level=False)
+    alone.optimize()
+    assert_same_result(again, alone)
+
+
+def test_begun_on_a_cluster_and_ended_by_one_worker(tmp_path, reference, four_workers):
+    start(tmp_path, dask_client=four_workers, callbacks=[Stop(60)]).optimize()
+    facade = start(tmp_path)
+    n_recorded = sum(len(race.racers) for race in races_of(facade.scenario))
+    assert facade.runhistory.finished == n_recorded
+    facade.optimize()
+    assert_same_result(facade, reference)
+
+
+def test_raised_trials_are_planned_alike_whatever_the_workers(tmp_path, four_workers):
+    results = []
+    for directory, client in {"one": None, "four": four_workers}.items():
+        start(tmp_path / directory, dask_client=client).optimize()
+        facade = start(tmp_path / directory, n_trials=450, dask_client=client)
+        plans = [str(plan.schedule) for plan in facade.intensifier.plans]
+        assert len(plans) == 2
+        results.append((dict(facade.optimize()), winners(facade), plans))
+        assert facade.runhistory.submitted <= 450
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("moment", [31, 150])
+def test_a_stock_facade_goes_on(moment, tmp_path, in_process, reference):
+    given = {"n_trials": N_TRIALS}
+    arguments = (RandomFacade, tmp_path, moment, given, DEFAULTS)
+    assert in_process(run_stock_and_be_killed, *arguments) == -signal.SIGKILL
+    smac = in_stock(RandomFacade, tmp_path, noisy_and_killed)
+    assert smac.runhistory.finished == moment - 1
+    smac.optimize()
+    assert_same_result(smac, reference)
+    assert trials_of(smac) == trials_of(reference)
+
+
+def test_a_stock_facade_leaves_needless_trials_that_were_running(tmp_path, reference):
+    first = in_stock(RandomFacade, tmp_path, None)
+    asked = ask_all(first)
+    needed = {(x, seed) for x, _, seed in trials_of(reference)}
+    told = [info for info in asked if (info.config["x"], info.seed) in needed]
+    for info in told:
+        answer(first, info)
+    first.optimizer.save()
+    again = in_stock(RandomFacade, tmp_path)
+    n_running = len(asked) - len(told)
+    assert (again.runhistory.finished, again.runhistory.running) == (len(told), n_running)
+    again.optimize()
+    assert_same_result(again, reference)
+    assert again.runhistory.running == n_running
