@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 
 from beside_default import comparison, print_found, test_costs
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         instances=[f"train-{number}" for number in range(arguments.instances)],
         deterministic=True,
         walltime_limit=60.0 * arguments.minutes,
-        n_trials=1_000_000,  # the time is the limit
+        n_trials=arguments.trials,
         trial_walltime_limit=CUTOFF,
         n_workers=arguments.workers,
         seed=arguments.seed,
@@ -52,6 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(facade.schedule)
     print(f"\nThis is the first pass; longer ones follow until {arguments.minutes:g} min are over.")
     incumbent = facade.optimize()
+    if incumbent is None:
+        print("No race came to its end in that time: give it more --minutes.", file=sys.stderr)
+        return 1
     print(f"\nThe run is in {scenario.output_directory}; for a report of it:")
     print(f"python -m acband_configspace report {scenario.output_directory}\n")
     default = scenario.configspace.get_default_configuration()
@@ -70,6 +74,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=1.0, help="tune for this long (1)")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--workers", type=int, default=cores or 1, help="racers at a time (cores)")
+    parser.add_argument("--trials", type=int, default=1_000_000, help="at most so many runs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--clock",
@@ -89,4 +94,4 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         instances=train,
         deterministic=True,
         walltime_limit=60.0 * arguments.minutes,
-        n_trials=1_000_000,  # the time is the limit
+        n_trials=arguments.trials,
         trial_walltime_limit=CUTOFF,
         n_workers=arguments.workers,
         seed=arguments.seed,
@@ -81,6 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     print(facade.schedule, flush=True)
     incumbent = facade.optimize()
+    if incumbent is None:
+        print("No race came to its end in that time: give it more --minutes.", file=sys.stderr)
+        return 1
     default = scenario.configspace.get_default_configuration()
     print(f"\nThe run is in {scenario.output_directory}")
     print_found(incumbent, default)
@@ -203,6 +206,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=1.0, help="tune for this long (1)")
     parser.add_argument("--workers", type=int, default=2, help="racers at a time (2)")
+    parser.add_argument("--trials", type=int, default=1_000_000, help="at most so many runs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--instances", type=int, default=400, help="to train on (400)")
     parser.add_argument("--test", type=int, default=60, help="formulas to test on (60)")

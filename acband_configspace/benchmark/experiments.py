@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,20 +66,26 @@ def main_grid(
     ks: Sequence[int],
     etas: Sequence[int],
     seeds: range,
+    times: int = 1,
 ) -> list[Job]:
     """Return the jobs of Tables 1 and 2 of the paper (and of its figures)."""
     jobs = []
     for family in families:
         uses_alpha = METHODS[family].uses_alpha if family in METHODS else True
         for alpha in alphas if uses_alpha else alphas[:1]:
-            for method in build(family, Setting(alpha, delta, ks, etas)):
+            for method in build(family, Setting(alpha, delta, ks, etas, times)):
                 key = alpha if uses_alpha else None
                 jobs += _jobs(table, method, key, seeds, family)
     return jobs
 
 
 def car_grid(
-    table: RuntimeTable, alphas: Sequence[float], delta: float, ks: Sequence[int], seeds: range
+    table: RuntimeTable,
+    alphas: Sequence[float],
+    delta: float,
+    ks: Sequence[int],
+    seeds: range,
+    times: int = 1,
 ) -> list[Job]:
     """Return the jobs of Table 3: AC-Band with as many configurations (N) as CAR++ draws."""
     # Only now: numba takes a second to import, and other commands do without.
@@ -88,19 +95,21 @@ def car_grid(
     for alpha in alphas:
         n = CapsAndRuns(alpha=alpha, zeta=delta).pool_size()
         for k in ks:
-            method = ACBand(k=k, alpha=alpha, delta=delta, n_candidates=n)
+            method = ACBand(k=k, alpha=alpha, delta=delta, n_candidates=n, times=times)
             jobs += _jobs(table, method, alpha, seeds, "acband")
     return jobs
 
 
 def hyperband_grid(
-    table: RuntimeTable, etas: Sequence[int], ks: Sequence[int], seeds: range
+    table: RuntimeTable, etas: Sequence[int], ks: Sequence[int], seeds: range, times: int = 1
 ) -> list[Job]:
     """Return the jobs of Table 4: AC-Band with the configurations of Hyperband (η = 8)."""
-    jobs = [Job(Hyperband(eta), None, seed, "hyperband") for eta in etas for seed in seeds]
+    jobs = [
+        Job(Hyperband(eta, times=times), None, seed, "hyperband") for eta in etas for seed in seeds
+    ]
     n = sum(Hyperband(TABLE_4_ETA).brackets(table.n_configs))
     for k in ks:
-        jobs += _jobs(table, ACBand(k=k, n_candidates=n), None, seeds, "acband")
+        jobs += _jobs(table, ACBand(k=k, n_candidates=n, times=times), None, seeds, "acband")
     return jobs
 
 
@@ -112,23 +121,29 @@ def _jobs(
 
 
 def fit_to(table: RuntimeTable, method: Method) -> Method:
-    """Lower AC-Band's N where all its epochs together would draw more than the table has.
+    """Lower AC-Band's N where its epochs would draw or race more than the table has.
 
     The other methods see to it themselves.
     """
     if not isinstance(method, ACBand):
         return method
 
-    def drawn(n: int | None) -> int:
-        plan = Schedule.plan(10**9, alpha=method.alpha, delta=method.delta, n_candidates=n)
-        return plan.n_configs + 1
+    def fits(n: int | None) -> bool:
+        options: dict[str, Any] = {
+            "k": method.k,
+            "alpha": method.alpha,
+            "delta": method.delta,
+            "n_candidates": n,
+        }
+        enough = Schedule.minimum_budget(**options) <= method.times * table.n_instances
+        return enough and Schedule.plan(10**9, **options).n_configs < table.n_configs
 
-    if drawn(method.n_candidates) <= table.n_configs:
+    if fits(method.n_candidates):
         return method
     low, high = 1, table.n_configs
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if drawn(middle) <= table.n_configs else (low, middle - 1)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return replace(method, n_candidates=low)
 
 

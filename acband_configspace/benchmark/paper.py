@@ -25,7 +25,13 @@ from acband_configspace.benchmark.experiments import (
     main_grid,
     run_jobs,
 )
-from acband_configspace.benchmark.report import as_csv, as_table, claims, summarise, times
+from acband_configspace.benchmark.report import (
+    as_csv,
+    as_table,
+    claims,
+    computing_times,
+    summarise,
+)
 from acband_configspace.benchmark.sources import HELP, open_table
 from acband_configspace.benchmark.tables import RuntimeTable
 
@@ -34,6 +40,9 @@ EXPERIMENTS = {
     "car": "Table 3: AC-Band with as many configurations (N) as CAR++",
     "hyperband": "Table 4: AC-Band with as many configurations (N) as Hyperband",
 }
+#: Tables with fewer instances get a budget of three times their number: enough for AC-Band to draw
+#: hundreds of configurations, and not more than the four or five brackets of Hyperband can use.
+FEW_INSTANCES = 1000
 #: Most expensive first, so that no worker is left with a long run in the end.
 _SLOW_FIRST = ("irace", "smac-ac", "smac-hb", "spc", "sp", "lab", "car", "icar", "car++")
 
@@ -57,6 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delta", type=float, default=0.05)
     parser.add_argument("--k", type=int, nargs="+", default=[2, 4, 8, 16])
     parser.add_argument("--eta", type=int, nargs="+", default=[4, 5, 6, 8])
+    parser.add_argument(
+        "--times",
+        type=int,
+        help="budget in multiples of the table's instances, which are then used again; by default "
+        f"1 as in the paper, but 3 if there are fewer than {FEW_INSTANCES}",
+    )
     parser.add_argument("--seeds", type=int, default=5, help="runs of each setting")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--output", type=Path, default=Path("acband_paper"), help="a folder")
@@ -71,7 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     print(
         f"{arguments.table}: {table.n_configs} configurations × {table.n_instances} instances, "
-        f"cutoff {table.cutoff:g} s, δ = {arguments.delta:g}, {arguments.seeds} seeds"
+        f"cutoff {table.cutoff:g} s, δ = {arguments.delta:g}, {arguments.seeds} seeds, budget of "
+        f"{_times(table, arguments.times)} × the instances"
     )
     if not IS_COMPILED:
         print("numba is not installed: the CapsAndRuns family is slow (pip install numba)")
@@ -82,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Namespace) -> None:
-    seeds = range(arguments.seeds)
+    seeds, times = range(arguments.seeds), _times(table, arguments.times)
     if experiment == "main":
         jobs = main_grid(
             table,
@@ -92,11 +108,12 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
             arguments.k,
             arguments.eta,
             seeds,
+            times,
         )
     elif experiment == "car":
-        jobs = car_grid(table, arguments.alpha, arguments.delta, arguments.k, seeds)
+        jobs = car_grid(table, arguments.alpha, arguments.delta, arguments.k, seeds, times)
     else:
-        jobs = hyperband_grid(table, arguments.eta, arguments.k, seeds)
+        jobs = hyperband_grid(table, arguments.eta, arguments.k, seeds, times)
     if note := _lowered(jobs):
         print(f"\n{note}")
     start = time.perf_counter()
@@ -104,7 +121,7 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
     cells = summarise(rows)
     print(f"\n{EXPERIMENTS[experiment]}\n\n{as_table(cells)}\n\n{_counts(rows)}")
     print(f"\n{claims(cells)}" if experiment == "main" else "")
-    print(f"\nCPU time of the simulations:\n{times(rows)}")
+    print(f"\nCPU time of the simulations:\n{computing_times(rows)}")
     print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.workers} workers")
     path = arguments.output / f"{experiment}.csv"
     path.write_text(as_csv(rows))
@@ -117,6 +134,12 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
         print(f"wrote {figure}")
     except ImportError:
         print("no figure: matplotlib is not installed (the extra 'plot')")
+
+
+def _times(table: RuntimeTable, times: int | None) -> int:
+    if times is not None:
+        return times
+    return 3 if table.n_instances < FEW_INSTANCES else 1
 
 
 def _lowered(jobs: Sequence[Job]) -> str:

@@ -90,7 +90,7 @@ def as_table(cells: Sequence[Cell]) -> str:
     """
     unit, seconds = time_unit(cells)
     titles = [f"CPU time ({unit})", "Gap to best", "Gap to subset-best", "R^δ (s)"]
-    scales, digits = [seconds, 1.0, 1.0, 1.0], [2, 2, 2, _digits(cells)]
+    scales, digits = [seconds, 1.0, 1.0, 1.0], [_time_digits(cells, seconds), 2, 2, _digits(cells)]
     alphas = sorted({c.alpha for c in cells if c.alpha is not None}, reverse=True)
     blocks = []
     if alphas:
@@ -144,6 +144,12 @@ def _number(cell: Cell | None, metric: str, scale: float, digits: int) -> str:
     return f"{mean:8.{digits}f}{deviation:8.{digits}f}"
 
 
+def _time_digits(cells: Sequence[Cell], seconds: float) -> int:
+    """Return how many digits of the CPU times there is room for."""
+    longest = max(cell.metrics["cpu_time"].mean for cell in cells) / seconds
+    return 2 if longest < 1000 else 1 if longest < 10_000 else 0
+
+
 def _digits(cells: Sequence[Cell]) -> int:
     """Return how many digits show two figures of the typical R^δ."""
     typical = float(np.median([cell.metrics["r_delta"].mean for cell in cells]))
@@ -183,7 +189,7 @@ def claims(cells: Sequence[Cell]) -> str:
     return "\n".join(lines)
 
 
-def times(rows: Iterable[Row]) -> str:
+def computing_times(rows: Iterable[Row]) -> str:
     """Return how long the simulation of each method took."""
     total: dict[str, list[float]] = {}
     for row in rows:

@@ -120,13 +120,7 @@ class ACBandFacade(RandomFacade):
         **options: Any,
     ) -> None:
         set_up_logging(logging_level)
-        if intensifier is None:
-            intensifier = self.get_intensifier(scenario, **options)
-        elif options:
-            given = ", ".join(options)
-            raise TypeError(f"{given} must be given to the intensifier, since one was passed")
-        elif not isinstance(intensifier, ACBandIntensifier):
-            raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
+        intensifier = self._checked_intensifier(scenario, intensifier, options)
         intensifier.racing = racing
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
@@ -147,31 +141,19 @@ class ACBandFacade(RandomFacade):
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self.test_results: dict[str, Validation] = {}
         """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
-        runner = target_function
-        if not isinstance(runner, AbstractRunner) and runner is not None:
-            limits = {
-                "clock": clock,
-                "par": par,
-                "grace": grace,
-                "to_arguments": to_arguments,
-                "success_codes": success_codes,
-            }
-            if dask_client is not None:
-                runner = DaskRaceRunner(
-                    scenario,
-                    runner,
-                    dask_client,
-                    k=intensifier.meta["k"],
-                    worker_timeout=worker_timeout,
-                    racing=racing,
-                    **limits,
-                )
-            else:
-                parallel = scenario.n_workers > 1
-                runner = make_runner(scenario, runner, racing=racing, parallel=parallel, **limits)
-        elif dask_client is not None and runner is not None:
-            raise TypeError("dask_client must be None with a runner of your own: give it to that")
-        self._own_runner = runner
+        self._own_runner = _runner_for(
+            scenario,
+            target_function,
+            dask_client=dask_client,
+            worker_timeout=worker_timeout,
+            k=intensifier.meta["k"],
+            racing=racing,
+            clock=clock,
+            par=par,
+            grace=grace,
+            to_arguments=to_arguments,
+            success_codes=success_codes,
+        )
         super().__init__(
             scenario,
             None,  # SMAC would wrap a runner of ours in Dask to have several workers
@@ -181,6 +163,18 @@ class ACBandFacade(RandomFacade):
             callbacks=_with_progress(callbacks or [], progress),
             overwrite=overwrite,
         )
+
+    def _checked_intensifier(
+        self, scenario: Scenario, intensifier: object, options: dict[str, Any]
+    ) -> ACBandIntensifier:
+        if intensifier is None:
+            return self.get_intensifier(scenario, **options)
+        if options:
+            given = ", ".join(options)
+            raise TypeError(f"{given} must be given to the intensifier, since one was passed")
+        if not isinstance(intensifier, ACBandIntensifier):
+            raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
+        return intensifier
 
     @staticmethod
     def get_intensifier(scenario: Scenario, **options: Any) -> ACBandIntensifier:  # type: ignore[override]
@@ -320,3 +314,34 @@ def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Cal
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
     wanted = sys.stderr.isatty() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
+
+
+def _runner_for(
+    scenario: Scenario,
+    target: Callable[..., Any] | str | Sequence[str] | AbstractRunner | None,
+    *,
+    dask_client: Client | None,
+    worker_timeout: float,
+    k: int,
+    racing: bool,
+    **options: Any,
+) -> AbstractRunner | None:
+    """Return what runs the target: a runner of the user's own, on a cluster, or on this machine."""
+    if target is None:
+        return None
+    if isinstance(target, AbstractRunner):
+        if dask_client is not None:
+            raise TypeError("dask_client must be None with a runner of your own: give it to that")
+        return target
+    if dask_client is None:
+        parallel = scenario.n_workers > 1
+        return make_runner(scenario, target, racing=racing, parallel=parallel, **options)
+    return DaskRaceRunner(
+        scenario,
+        target,
+        dask_client,
+        k=k,
+        worker_timeout=worker_timeout,
+        racing=racing,
+        **options,
+    )

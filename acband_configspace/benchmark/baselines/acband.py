@@ -13,13 +13,15 @@ from acband_configspace.benchmark.tables import RuntimeTable
 class ACBand:
     """AC-Band with the paper's rules (Brandt et al., 2023): every race of the budget is run.
 
-    The budget is the number of instances of the table, as in the paper's experiments.
+    The budget is the number of instances of the table, as in the paper's experiments, or, for
+    tables with few instances, so many ``times`` that: groups then share instances.
     """
 
     k: int = 2
     alpha: float = 0.05
     delta: float = 0.05
     n_candidates: int | None = None
+    times: int = 1
     early_stopping: float | None = None
 
     @property
@@ -36,6 +38,8 @@ class ACBand:
             alpha=self.alpha,
             delta=self.delta,
             n_candidates=self.n_candidates,
+            budget=self.times * table.n_instances,
+            reuse=self.times > 1,
             early_stopping=self.early_stopping,
             seed=seed,
         )

@@ -121,14 +121,19 @@ class Hyperband:
     so R = ⌊B / (s_max + 1)⌋: this reproduces the printed CPU times (with one run per instance of
     the budget they would exceed the timeout per run on RCW). Of the bracket winners, all measured
     on R instances, the one with the least mean runtime is returned.
+
+    ``times`` is AC-Band's budget in multiples of the table's instances. If brackets must share
+    instances, they do; none uses more than the table has.
     """
 
     eta: int = 4
     n_max: int = PAPER_N_MAX
+    times: int = 1
 
     def __post_init__(self) -> None:
         whole_number("eta", self.eta, at_least=2)
         whole_number("n_max", self.n_max, at_least=1)
+        whole_number("times", self.times, at_least=1)
 
     @property
     def name(self) -> str:
@@ -149,14 +154,16 @@ class Hyperband:
         """Run all brackets, each on configurations and instances of its own."""
         sizes = self.brackets(table.n_configs)
         s_max = len(sizes) - 1
-        resource = max(1, table.n_instances // (s_max + 1))
+        budget = self.times * table.n_instances
+        resource = min(max(1, budget // (s_max + 1)), table.n_instances)
         rows, columns = drawn_order(table, seed)
         brackets, used = [], 0
         for number, size in enumerate(sizes):
             drawn = rows[used : used + size]
             used += size
             steps = rungs(len(drawn), resource, self.eta, s_max - number)
-            own = columns[number * resource : (number + 1) * resource]
+            place = np.arange(number * resource, (number + 1) * resource)
+            own = columns[place % table.n_instances]
             brackets.append(run_bracket(table, drawn, own, steps, self.eta))
         best = min(brackets, key=lambda bracket: bracket.mean)
         cpu_time = sum(bracket.cpu_time for bracket in brackets)

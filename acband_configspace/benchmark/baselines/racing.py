@@ -28,9 +28,11 @@ class UniformRacing:
     k: int = 2
     alpha: float = 0.05
     delta: float = 0.05
+    times: int = 1
 
     def __post_init__(self) -> None:
         whole_number("k", self.k, at_least=2)
+        whole_number("times", self.times, at_least=1)
         probability("alpha", self.alpha)
         probability("delta", self.delta)
 
@@ -40,11 +42,12 @@ class UniformRacing:
         return f"racing k={self.k}"
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
-        """Run a race on each instance of the table."""
+        """Run a race on each instance of the table, or several."""
         rows, columns = drawn_order(table, seed)
+        columns = np.tile(columns, self.times)
         n = enough_rows(table, candidates(self.alpha, self.delta) + 1)
         k = min(self.k, n)
-        draws = np.random.default_rng([seed, 3]).random((table.n_instances, n))
+        draws = np.random.default_rng([seed, 3]).random((len(columns), n))
         racers = np.argpartition(draws, k - 1, axis=1)[:, :k]
         times = table.runtimes[rows[racers], columns[:, None]]
         unsolved = times >= table.cutoff

@@ -21,6 +21,8 @@ class Setting:
     delta: float
     ks: Sequence[int]
     etas: Sequence[int]
+    times: int = 1
+    """AC-Band's budget in multiples of the table's instances."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,14 @@ def _caps(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[
 
 METHODS: Mapping[str, Entry] = {
     "acband": Entry(
-        lambda s: [_load("acband", "ACBand")(k=k, alpha=s.alpha, delta=s.delta) for k in s.ks]
+        lambda s: [
+            _load("acband", "ACBand")(k=k, alpha=s.alpha, delta=s.delta, times=s.times)
+            for k in s.ks
+        ]
     ),
     "hyperband": Entry(
-        lambda s: [_load("halving", "Hyperband")(eta=eta) for eta in s.etas], uses_alpha=False
+        lambda s: [_load("halving", "Hyperband")(eta=eta, times=s.times) for eta in s.etas],
+        uses_alpha=False,
     ),
     "sh": Entry(
         lambda s: [
@@ -67,7 +73,8 @@ METHODS: Mapping[str, Entry] = {
     "spc": Entry(_one("procrastination_confidence", "ProcrastinationWithConfidence")),
     "racing": Entry(
         lambda s: [
-            _load("racing", "UniformRacing")(k=k, alpha=s.alpha, delta=s.delta) for k in s.ks
+            _load("racing", "UniformRacing")(k=k, alpha=s.alpha, delta=s.delta, times=s.times)
+            for k in s.ks
         ]
     ),
     "smac-ac": Entry(lambda s: [_load("smac", "SmacOnTable")("ac")], uses_alpha=False),

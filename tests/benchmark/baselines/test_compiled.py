@@ -20,7 +20,7 @@ from acband_configspace.benchmark.baselines.impatient import ImpatientCapsAndRun
 
 table = synthetic_table(4, 100, cutoff=50.0, seed=5)
 for make in (CapsAndRuns, ImpatientCapsAndRuns):
-    result = make(alpha=0.2, epsilon=0.5).run(table, 0)
+    result = make(alpha=0.2, epsilon=0.5, capped_share=0.5).run(table, 0)
     print(result.incumbent, repr(result.cpu_time))
 """
 
@@ -38,7 +38,7 @@ def test_plain_python_gives_the_same_numbers():
     for line, make in zip(
         plain.stdout.splitlines(), (CapsAndRuns, ImpatientCapsAndRuns), strict=True
     ):
-        result = make(alpha=0.2, epsilon=0.5).run(table, 0)
+        result = make(alpha=0.2, epsilon=0.5, capped_share=0.5).run(table, 0)
         incumbent, cpu_time = line.split()
         assert int(incumbent) == result.incumbent
         assert float(cpu_time) == pytest.approx(result.cpu_time, rel=1e-9)
