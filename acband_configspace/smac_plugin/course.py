@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
 from acband_configspace.acband import acband
@@ -96,14 +97,14 @@ class Course:
         configurations: Configurations,
         *,
         observer: Observer,
-        n_submitted: Callable[[], int],
+        runhistory: RunHistory | None,
         history: History,
     ) -> None:
         self._scenario = scenario
         self._planner = planner
         self._rules = rules
         self._observer = observer
-        self._n_submitted = n_submitted
+        self._runhistory = runhistory
         self._instances = Instances(
             scenario.instances, deterministic=scenario.deterministic, seed=rules.seed
         )
@@ -113,16 +114,11 @@ class Course:
         """Races that are over."""
         self.finished: str | None = None
         """Why there is nothing left to race, None while there is."""
-        self._races = OpenRaces(configurations)
+        self._races = OpenRaces(configurations, runhistory)
         self._recorded_plans = list(history.plans)
         self._recorded_races = {race.name: race for race in history.races}
         self._n_successes: Counter[int] = Counter()
         self._passes: list[_Pass] = []
-        # Also of races that were recorded, but that nobody will ask for again: their groups were
-        # decided while they were running.
-        for record in history.races if self._results_recur else ():
-            for number, value in zip(record.racers, record.values, strict=True):
-                self.keep(number, record.key, value)
         self._start_pass()
 
     # --- what is planned, and how far it is ---------------------------------------------------
@@ -249,23 +245,12 @@ class Course:
         """Return the races that are running but whose groups have been decided without them."""
         return self._races.pop_needless()
 
-    def keep(self, number: int, key: InstanceKey, value: TrialValue) -> None:
-        """Remember the result of an earlier process."""
-        self._races.keep((number, key), value)
-
-    def record(self, number: int, key: InstanceKey, value: TrialValue) -> None:
-        """Take in the result of a trial; the last one of a race completes it."""
+    def record(self, number: int, key: InstanceKey, value: TrialValue, *, race: str | None) -> None:
+        """Take in the result of a trial of the named race; the last one of a race completes it."""
         if is_cancelled(value):  # nothing is known of it, and nobody needs to know
             return
-        if self._results_recur:
-            self._races.keep((number, key), value)
-        for race in self._races.take((number, key), value):
-            self._complete(race)
-
-    @property
-    def _results_recur(self) -> bool:
-        """Whether a configuration may meet an instance again."""
-        return self._instances.n_distinct is not None
+        for open_race in self._races.take((number, key), value, race=race):
+            self._complete(open_race)
 
     def _open(self, race: Race, current: _Pass) -> None:
         """Queue the trials of a race, but for those whose results are known."""
@@ -277,9 +262,10 @@ class Course:
             return
         key = current.keys[race.group][race.index]
         open_race = OpenRace(name, race, key, current.stream)
-        self._races.look_up(open_race)
+        n_new = self._races.look_up(open_race)
         n_trials = self._scenario.n_trials
-        if self._n_submitted() + self._races.count_new(open_race) > n_trials:
+        assert self._runhistory is not None  # a facade has set it
+        if self._runhistory.submitted + n_new > n_trials:
             self._finish(f"n_trials={n_trials} leaves no room for another race")
             return
         self._races.add(open_race)

@@ -9,6 +9,7 @@ from ConfigSpace import Configuration
 from smac.callback.callback import Callback
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
 from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
+from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
 from acband_configspace.instances import InstanceKey
@@ -117,7 +118,7 @@ class ACBandIntensifier(AbstractIntensifier):
         """Forget everything that happened."""
         super().reset()
         self._course: Course | None = None
-        self._in_facade = False
+        self._begun_with: RunHistory | None = None
         self._history = History()
         self._n_incumbents = 0
 
@@ -240,9 +241,10 @@ class ACBandIntensifier(AbstractIntensifier):
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial; the last one of a race completes it."""
         number = self.configurations.number_of(info.config)
-        if number is not None and info.seed is not None:
-            self._running.record(number, InstanceKey(info.instance, info.seed), value)
-        # Else it was told without being asked: SMAC keeps it, AC-Band has no use for it.
+        if number is None or info.seed is None:
+            return  # told without being asked: SMAC keeps it, AC-Band has no use for it
+        key = InstanceKey(info.instance, info.seed)
+        self._running.record(number, key, value, race=info.additional_info.get("race"))
 
     # --- what the course of the run tells ----------------------------------------------------
 
@@ -279,12 +281,9 @@ class ACBandIntensifier(AbstractIntensifier):
     def _running(self) -> Course:
         # A schedule that was looked at before there was a facade knew neither what the user adds
         # nor what a run history holds.
-        in_facade = self._runhistory is not None
-        if self._course is None or self._in_facade != in_facade:
-            self._in_facade = in_facade
+        if self._course is None or self._begun_with is not self._runhistory:
+            self._begun_with = self._runhistory
             self._course = self._begin()
-            if in_facade:
-                self._load_results(self._course)
         return self._course
 
     def _begin(self) -> Course:
@@ -300,7 +299,7 @@ class ACBandIntensifier(AbstractIntensifier):
             ),
             Configurations(self._scenario.configspace, self._given(), seed=self._seed),
             observer=self,
-            n_submitted=lambda: self.runhistory.submitted,
+            runhistory=self._runhistory,
             history=self._history,
         )
 
@@ -318,10 +317,3 @@ class ACBandIntensifier(AbstractIntensifier):
         # a user's own configuration has another one, or "Initial design" if it had none.
         design = self._config_selector._initial_design_configs
         return [*given, *(c for c in design if not str(c.origin).startswith("Initial Design:"))]
-
-    def _load_results(self, course: Course) -> None:
-        """Take over what a stock facade's run history has from before an interruption."""
-        for key, value in self.runhistory.items():
-            number = course.configurations.number_of(self.runhistory.get_config(key.config_id))
-            if number is not None and key.seed is not None:
-                course.keep(number, InstanceKey(key.instance, key.seed), value)

@@ -6,13 +6,14 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.dataclasses import TrialInfo, TrialKey, TrialValue
 from smac.runhistory.enumerations import StatusType
+from smac.runhistory.runhistory import RunHistory
 
 from acband_configspace.instances import InstanceKey
 from acband_configspace.race import Race
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.trials import is_censored
+from acband_configspace.smac_plugin.trials import is_cancelled, is_censored
 from acband_configspace.streaming import RaceStream
 
 Trial = tuple[int, InstanceKey]
@@ -47,14 +48,18 @@ class OpenRace:
 
 
 class OpenRaces:
-    """Hands out the trials of races, each trial once, and puts their results together."""
+    """Hands out the trials of races and puts their results together.
 
-    def __init__(self, configurations: Configurations) -> None:
+    No trial is run whose result the run history has, be it from an earlier process, from a race
+    that turned out needless, or since a configuration meets an instance again.
+    """
+
+    def __init__(self, configurations: Configurations, runhistory: RunHistory | None) -> None:
         self._configurations = configurations
+        self._runhistory = runhistory
+        self._config_ids: dict[int, int] = {}
         self._queue: deque[TrialInfo] = deque()
         self._awaited: dict[Trial, list[tuple[OpenRace, int]]] = {}
-        self._results: dict[Trial, TrialValue] = {}
-        self._submitted_before: set[Trial] = set()
 
     def __bool__(self) -> bool:
         """Return whether there are trials to be handed out."""
@@ -64,21 +69,11 @@ class OpenRaces:
         """Hand out a trial."""
         return self._queue.popleft()
 
-    def keep(self, trial: Trial, value: TrialValue) -> None:
-        """Remember a result, in case the configuration meets the instance again."""
-        if value.status == StatusType.RUNNING:  # when an earlier process ended
-            self._submitted_before.add(trial)
-        elif not is_censored(value):
-            self._results[trial] = value
-
-    def look_up(self, race: OpenRace) -> None:
-        """Give a race the results that are known."""
-        race.values = [self._results.get(trial) for trial in race.trials]
-
-    def count_new(self, race: OpenRace) -> int:
-        """Return how many trials of a race SMAC would count as submitted, if it were run now."""
-        missing = {race.trials[position] for position in race.missing}
-        return len(missing - self._submitted_before - self._awaited.keys())
+    def look_up(self, race: OpenRace) -> int:
+        """Give a race the results that are known; return how many trials are new to SMAC."""
+        entries = [self._entry(trial) for trial in race.trials]
+        race.values = [entry if entry and _is_result(entry) else None for entry in entries]
+        return entries.count(None)
 
     def add(self, race: OpenRace) -> None:
         """Queue those trials of a race whose results are neither known nor on their way.
@@ -105,14 +100,17 @@ class OpenRaces:
                 )
             )
 
-    def take(self, trial: Trial, value: TrialValue) -> list[OpenRace]:
-        """Take in a result and return the races that it completes."""
-        completed = []
-        for race, position in self._awaited.pop(trial, ()):
-            race.values[position] = value
-            if not race.missing:
-                completed.append(race)
-        return completed
+    def take(self, trial: Trial, value: TrialValue, *, race: str | None) -> list[OpenRace]:
+        """Take in a result of the named race, and return the races that it completes."""
+        entries = self._awaited.pop(trial, [])
+        if is_censored(value):  # it lost that race, which tells nothing about another
+            others = [entry for entry in entries if entry[0].name != race]
+            if others:
+                self._awaited[trial] = others
+            entries = [entry for entry in entries if entry[0].name == race]
+        for open_race, position in entries:
+            open_race.values[position] = value
+        return [open_race for open_race, _ in entries if not open_race.missing]
 
     def hand_out_again(self) -> None:
         """Queue the trials that were handed out and whose results will not come any more."""
@@ -141,3 +139,19 @@ class OpenRaces:
 
     def _running(self) -> Sequence[OpenRace]:
         return list({race.name: race for e in self._awaited.values() for race, _ in e}.values())
+
+    def _entry(self, trial: Trial) -> TrialValue | None:
+        """Return what the run history has of a trial."""
+        assert self._runhistory is not None
+        number, key = trial
+        if number not in self._config_ids:  # they are found by their hash, which takes long
+            config_id = self._runhistory.config_ids.get(self._configurations[number])
+            if config_id is None:
+                return None
+            self._config_ids[number] = config_id
+        return self._runhistory.get(TrialKey(self._config_ids[number], key.instance, key.seed))
+
+
+def _is_result(value: TrialValue) -> bool:
+    running = value.status == StatusType.RUNNING
+    return not running and not is_censored(value) and not is_cancelled(value)

@@ -126,8 +126,19 @@ class ACBandOptimizer(SMBO):
                     [f"configuration {number}: {values} before, {drawn} now"],
                 )
         for number, key, value in fresh:
-            info = TrialInfo(configurations[number], key.instance, key.seed)
-            self._runhistory.add_trial(info, value)
+            self._runhistory.add(
+                configurations[number],
+                cost=value.cost,
+                time=value.time,
+                cpu_time=value.cpu_time,
+                status=value.status,
+                instance=key.instance,
+                seed=key.seed,
+                starttime=value.starttime,
+                endtime=value.endtime,
+                additional_info=value.additional_info,
+                force_update=True,  # a racer that lost may have been run again, to its end
+            )
             self._used_target_function_walltime += float(value.time)
             self._used_target_function_cputime += float(value.cpu_time)
         self._restore_clocks(recorded.races[-1].walltime)

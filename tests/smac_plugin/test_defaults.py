@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from ConfigSpace import Configuration
 from hypothesis import given, settings
@@ -20,9 +21,12 @@ from smac import HyperbandFacade, RandomFacade
 from smac.callback.callback import Callback
 from smac.facade.abstract_facade import AbstractFacade
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
+from smac.runhistory.runhistory import RunHistory
 from targets import (
     Counted,
     a_scenario,
+    a_space,
     n_calls,
     noisy,
     noisy_and_killed,
@@ -34,11 +38,16 @@ from targets import (
     without_times,
 )
 
-from acband_configspace import ACBandFacade, ACBandIntensifier
+from acband_configspace import ACBandFacade, ACBandIntensifier, Schedule
+from acband_configspace.acband import acband
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
+from acband_configspace.instances import InstanceKey
+from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.open_races import OpenRace, OpenRaces
+from acband_configspace.streaming import RaceStream
 
 N_TRIALS = 260
-#: The defaults, but for a space so large that early stopping shows: about 10 races per group.
+#: With fewer candidates groups have more races each: there is something to be saved.
 DEFAULTS: dict[str, Any] = {"n_candidates": 6}
 
 
@@ -242,6 +251,24 @@ def test_a_needless_race_is_stopped_once_it_is_whole(tmp_path):
     assert intensifier.pop_needless() == []
 
 
+def test_who_lost_a_needless_race_has_not_lost_another():
+    """The result may come in when another race already waits for the same trial."""
+    configurations = Configurations(a_space(), [], seed=0)
+    configurations.draw(2)
+    stream = RaceStream(acband(Schedule.plan(20, n_candidates=1), np.random.default_rng(0)))
+    races = OpenRaces(configurations, RunHistory())
+    race, key = stream.ask(), InstanceKey(None, 5)
+    playoff = OpenRace("playoff", race, key, stream)
+    assert races.look_up(playoff) == 2
+    races.add(playoff)
+    first, second = playoff.trials
+    lost = TrialValue(cost=1.0, status=StatusType.TIMEOUT, additional_info={"why": "lost"})
+    assert races.take(first, lost, race="needless") == []
+    assert races.take(second, TrialValue(cost=2.0), race="needless") == []
+    assert races.take(first, TrialValue(cost=3.0), race="playoff") == [playoff]
+    assert [value.cost for value in playoff.values] == [3.0, 2.0]
+
+
 # --- killed and started again ----------------------------------------------------------------
 
 
@@ -335,7 +362,7 @@ def test_a_stock_facade_goes_on(moment, tmp_path, in_process, reference):
 
 
 def test_a_stock_facade_leaves_needless_trials_that_were_running(tmp_path, reference):
-    first = in_stock(RandomFacade, tmp_path, None)
+    first = in_stock(RandomFacade, tmp_path)
     asked = ask_all(first)
     needed = {(x, seed) for x, _, seed in trials_of(reference)}
     told = [info for info in asked if (info.config["x"], info.seed) in needed]
