@@ -115,7 +115,10 @@ def run_one(method: str, seed: int, arguments: argparse.Namespace) -> Result:
             elapsed=elapsed,
             cpu_time=sum(value.cpu_time for value in facade.runhistory.values()),
             n_trials=facade.runhistory.finished,
-            n_configs=len(facade.runhistory.get_configs()),
+            # SMAC notes configurations before they run; only what came to an end was tried.
+            n_configs=len(
+                {k.config_id for k, v in facade.runhistory.items() if v.status.name != "RUNNING"}
+            ),
             bookkeeping=max(0.0, elapsed - in_target / arguments.workers),
         )
 

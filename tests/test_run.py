@@ -29,7 +29,7 @@ def test_the_epochs_have_the_winners_of_the_intensifier(tmp_path, options):
     assert run.schedules == tuple(plan.schedule for plan in intensifier.plans)
     assert run.finished == intensifier.finished
     epochs = [epoch for epoch in played_epochs(run) if not epoch.is_playoff]
-    expected = [n for done in intensifier._passes for n in done.stream.epoch_winners]
+    expected = [n for winners in intensifier.epoch_winners for n in winners]
     planned = len(run.schedules[0].epochs)
     assert [epoch.winner for epoch in epochs][:planned] == expected[:planned]
     for epoch, plan in zip(epochs, run.schedules[0].epochs, strict=False):

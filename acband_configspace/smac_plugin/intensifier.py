@@ -212,6 +212,11 @@ class ACBandIntensifier(AbstractIntensifier):
         return 0 if self._course is None else self._course.n_races
 
     @property
+    def epoch_winners(self) -> list[tuple[int, ...]]:
+        """The numbers of the configurations that won the epochs so far, pass by pass."""
+        return self._running.epoch_winners
+
+    @property
     def plans(self) -> list[PassPlan]:
         """The plans of all passes so far."""
         return self._running.plans

@@ -48,7 +48,7 @@ def test_the_experiments_of_the_appendix(tmp_path, capsys):
 
 def test_ac_band_gets_the_configurations_of_the_others():
     # Table 3: with N = 97 AC-Band draws 101; Table 4: with N = 618.
-    table = synthetic_table(948, 2000)
+    table = synthetic_table(948, 6000)
     [job] = [j for j in car_grid(table, [0.05], 0.05, [2], range(1)) if j.family == "acband"]
     assert job.method.run(table, 0).n_configs == 101
     [job] = [j for j in hyperband_grid(table, [8], [2], range(1)) if j.family == "acband"]

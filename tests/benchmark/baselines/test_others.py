@@ -9,7 +9,7 @@ import pytest
 
 from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
 from acband_configspace.benchmark.baselines.acband import ACBand
-from acband_configspace.benchmark.baselines.irace import Irace
+from acband_configspace.benchmark.baselines.irace import Irace, check_installed
 from acband_configspace.benchmark.baselines.leapsandbounds import LeapsAndBounds
 from acband_configspace.benchmark.baselines.procrastination import StructuredProcrastination
 from acband_configspace.benchmark.baselines.procrastination_confidence import (
@@ -86,6 +86,23 @@ def test_smac_runs_on_a_table(facade):
     assert result.incumbent in result.configurations
     assert 0 < result.cpu_time <= 12 * 20 * table.cutoff
     assert result.n_configs <= 12
+
+
+def irace_is_missing():
+    try:
+        check_installed()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.skipif(bool(irace_is_missing()), reason="R or its package irace is not installed")
+def test_irace_finds_the_best_of_a_clear_order_and_repeats_itself():
+    table = RuntimeTable(np.arange(1.0, 21.0)[:, None] * np.linspace(1, 2, 50), cutoff=100.0)
+    result = Irace(n_trials=300).run(table, seed=0)
+    assert result.incumbent == min(result.configurations)
+    assert 0 < result.cpu_time <= 300 * 40
+    assert Irace(n_trials=300).run(table, seed=0) == result
 
 
 @pytest.mark.skipif(shutil.which("Rscript") is not None, reason="R is installed")
