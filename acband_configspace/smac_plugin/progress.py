@@ -151,10 +151,12 @@ class ProgressCallback(Callback):
             redirect_stderr=sys.stderr.isatty(),
         )
         streams = (sys.stdout, sys.stderr)
-        self._open.enter_context(self._live)
-        self._open.enter_context(_logs_above(*streams))
-        # SMAC does not tell its callbacks of an exception or Ctrl-C; the facade does.
+        # SMAC does not tell its callbacks of an exception or Ctrl-C; the facade does. And the
+        # interrupt may come while the first picture is drawn, with the cursor hidden already.
         atexit.register(self.close)
+        self._open.callback(self._live.stop)
+        self._live.start(refresh=True)
+        self._open.enter_context(_logs_above(*streams))
 
     def on_ask_start(self, smbo: SMBO) -> None:
         """Draw, if it is time to."""
