@@ -8,6 +8,7 @@ CPU time itself, up to the same cutoff. They are given features of the auctions 
     python examples/compare_with_smac.py --seconds 20 --seeds 1      # a quick look
     python examples/compare_with_smac.py --seconds 600 --seeds 10 --workers 8 --plot compare.png
 
+A long comparison is best started with ``--keep FOLDER``: stopped and started again, it goes on.
 What comes out is what is shown, whoever wins.
 """
 
@@ -22,8 +23,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
-from functools import partial
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,10 @@ import dask
 import numpy as np
 from dask.distributed import Client, LocalCluster
 from highs_auctions import CUTOFF, PAR, features, make_space, solve, timed_solve
-from smac import AlgorithmConfigurationFacade, HyperbandFacade, RandomFacade, Scenario
+from smac import AlgorithmConfigurationFacade, Callback, HyperbandFacade, RandomFacade, Scenario
 from smac.facade.abstract_facade import AbstractFacade
+from smac.main.smbo import SMBO
+from smac.runhistory import TrialInfo, TrialValue
 
 from acband_configspace import ACBandFacade
 
@@ -43,7 +45,7 @@ METHODS = {
     "random": "SMAC Random",
 }
 #: At these shares of the time it is asked what would have been returned.
-LOOKS = (0.125, 0.25, 0.5, 1.0)
+LOOKS = (0.0625, 0.125, 0.25, 0.5, 1.0)
 #: Hyperband's fidelity is the number of instances, 1 to 45 as in SMAC's documentation.
 HYPERBAND_INSTANCES = (1, 45)
 
@@ -91,13 +93,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_apart(method: str, seed: int, arguments: argparse.Namespace) -> Result:
     """Run a method in an interpreter of its own: nothing is left over for the next one."""
+    settings = {name: getattr(arguments, name) for name in ("seconds", "workers", "instances")}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "result.json"
-        command = [sys.executable, __file__, "--one", method, "--json", str(path)]
-        for name in ("seconds", "workers", "instances"):
-            command += [f"--{name}", str(getattr(arguments, name))]
-        command += ["--first-seed", str(seed)]
-        subprocess.run(command, check=True, timeout=10 * arguments.seconds + 600)
+        name = "-".join([method, f"seed_{seed}", *(f"{n}_{v:g}" for n, v in settings.items())])
+        path = Path(arguments.keep or folder) / f"{name}.json"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            command = [sys.executable, __file__, "--one", method, "--json", str(path)]
+            for option, value in {**settings, "first-seed": seed}.items():
+                command += [f"--{option}", str(value)]
+            subprocess.run(command, check=True, timeout=10 * arguments.seconds + 600)
         return Result(**json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -138,6 +143,17 @@ def dask_client(method: str, workers: int) -> Iterator[Client | None]:
         yield client
 
 
+class SameSpace(Callback):
+    """Lets SMAC know its configurations again when they come back from a Dask worker.
+
+    ConfigSpace 1.2 does not hold an integer on a log scale equal to its own copy, so that SMAC
+    would take each result for that of a new configuration, and wait for the one it asked for.
+    """
+
+    def on_tell_start(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:  # noqa: D102
+        info.config.config_space = smbo._scenario.configspace
+
+
 def make_facade(
     method: str, seed: int, arguments: argparse.Namespace, folder: str, client: Client | None
 ) -> AbstractFacade:
@@ -165,7 +181,12 @@ def make_facade(
             progress=False,
         )
     common["instance_features"] = {name: features(name) for name in names}
-    options: dict[str, Any] = {"logging_level": 30, "overwrite": True, "dask_client": client}
+    options: dict[str, Any] = {
+        "logging_level": 30,
+        "overwrite": True,
+        "dask_client": client,
+        "callbacks": [SameSpace()],
+    }
     if method == "hyperband":
         least, most = HYPERBAND_INSTANCES
         fidelities = {"min_budget": least, "max_budget": min(most, len(names))}
@@ -180,28 +201,30 @@ def incumbent_at(facade: AbstractFacade, seconds: float) -> dict[str, Any]:
     for item in facade.intensifier.trajectory:
         if item.walltime <= seconds:
             config = facade.runhistory.get_config(item.config_ids[0])
-    return {name: getattr(value, "item", lambda v=value: v)() for name, value in config.items()}
+    return plain(config)
+
+
+def plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values in Python's own types, which JSON can write."""
+    values = {name: config[name] for name in sorted(config)}
+    return {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
 
 
 def tested(results: Sequence[Result], arguments: argparse.Namespace) -> tuple[float, list[Result]]:
     """Return the default's mean cost on the test auctions, and the results with theirs."""
-    default = dict(make_space().get_default_configuration())
+    default = plain(make_space().get_default_configuration())
+    configs = {repr(c): c for c in [default, *(c for r in results for c in r.configs)]}
     names = [f"test-{number}" for number in range(arguments.test)]
-    known: dict[str, float] = {}
+    # Auction by auction, so that a machine that becomes slower does so for everyone.
+    jobs = [(config, name) for name in names for config in configs.values()]
     with ProcessPoolExecutor(arguments.workers) as pool:
-
-        def cost(config: Mapping[str, Any]) -> float:
-            key = repr(sorted(config.items()))
-            if key not in known:
-                known[key] = float(np.mean(list(pool.map(partial(timed_solve, config), names))))
-            return known[key]
-
-        default_cost = cost({n: getattr(v, "item", lambda v=v: v)() for n, v in default.items()})
-        measured = [
-            Result(**{**asdict(result), "test_costs": [cost(c) for c in result.configs]})
-            for result in results
-        ]
-    return default_cost, measured
+        costs = list(pool.map(timed_solve, *zip(*jobs, strict=True)))
+    means = dict(zip(configs, np.reshape(costs, (len(names), -1)).mean(axis=0), strict=True))
+    measured = [
+        replace(result, test_costs=[float(means[repr(c)]) for c in result.configs])
+        for result in results
+    ]
+    return float(means[repr(default)]), measured
 
 
 def table(default_cost: float, results: Sequence[Result], arguments: argparse.Namespace) -> str:
@@ -278,6 +301,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--instances", type=int, default=100, help="to train on (100)")
     parser.add_argument("--test", type=int, default=50, help="auctions to test on (50)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--keep", metavar="FOLDER", help="keep each run there; do none twice")
     parser.add_argument("--csv", metavar="FILE", help="write the figures of every run")
     parser.add_argument("--plot", metavar="FILE", help="draw the test cost over time")
     parser.add_argument("--one", choices=METHODS, help=argparse.SUPPRESS)

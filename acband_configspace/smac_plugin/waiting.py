@@ -86,6 +86,16 @@ class RaceCallback(Callback):
             smbo._runner.stop()
         self._stop_needless(smbo)
 
+    def on_tell_start(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
+        """Give a configuration that was in another process its space back.
+
+        ConfigSpace 1.2 does not hold a hyperparameter on a log scale of integers, or with a normal
+        or beta prior, equal to its own copy; SMAC's run history would see a new configuration.
+        """
+        ours, theirs = smbo._scenario.configspace, info.config.config_space
+        if theirs is not ours and str(theirs) == str(ours):
+            info.config.config_space = ours
+
     def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
         """Pass a result on, and stop the races that it makes needless."""
         self._intensifier.record(info, value)
