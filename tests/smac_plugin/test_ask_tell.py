@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ConfigSpace import Configuration
+from ConfigSpace import Configuration, ConfigurationSpace, Float, Integer, Normal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from smac import RandomFacade
@@ -25,8 +26,8 @@ FACADES = [ACBandFacade, RandomFacade]
 
 def asking(facade: type[AbstractFacade], directory: Path, **options: object) -> AbstractFacade:
     """Return a facade without a target."""
-    n_trials = options.pop("n_trials", 40)
-    scenario = a_scenario(directory, n_trials=n_trials)
+    space = options.pop("configspace", a_space())
+    scenario = a_scenario(directory, n_trials=options.pop("n_trials", 40), configspace=space)
     # Every race counts: with groups decided early, some that were asked for need not be told.
     intensifier = ACBandIntensifier(scenario, early_stopping=None, **options)
     return facade(scenario, None, intensifier=intensifier, logging_level=False)
@@ -67,6 +68,20 @@ def test_the_racers_of_a_race_are_asked_for_before_any_is_told(facade, tmp_path)
     assert len({racer.seed for racer in racers}) == 1
     assert len({racer.config for racer in racers}) == 4
     assert smac.runhistory.running == 4
+
+
+@pytest.mark.parametrize("facade", FACADES)
+def test_results_may_come_back_with_copies_of_the_configurations(facade, tmp_path):
+    """As from another process: ConfigSpace does not hold these hyperparameters equal to copies."""
+    priors = [Float("x", (0, 1), distribution=Normal(0.5, 0.2)), Integer("n", (1, 100), log=True)]
+    space = ConfigurationSpace()
+    space.add(priors)
+    assert pickle.loads(pickle.dumps(space)) != space
+    smac = asking(facade, tmp_path, configspace=space)
+    play(smac, lambda smac, info: answer(smac, pickle.loads(pickle.dumps(info))))
+    assert smac.runhistory.running == 0
+    assert smac.runhistory.get_configs()
+    assert all(config.config_space is space for config in smac.runhistory.get_configs())
 
 
 @pytest.mark.parametrize("facade", FACADES)
