@@ -23,6 +23,16 @@ class RunDiffersError(ValueError):
         )
 
 
+class RunInUseError(RuntimeError):
+    """Another process has this run open: two of them would write into one journal."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"another process has the run in {directory} open. End it first, or use another seed, "
+            "name or output_directory."
+        )
+
+
 class FirstRaceCrashedError(RuntimeError):
     """Every racer of the first race crashed, so something is wrong with the target."""
 

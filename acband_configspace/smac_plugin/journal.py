@@ -6,19 +6,19 @@ that is killed at any moment loses at most the line it was writing.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.utils.numpyencoder import NumpyEncoder
 
-from acband_configspace.errors import RunDiffersError
+from acband_configspace.errors import RunDiffersError, RunInUseError
 from acband_configspace.instances import InstanceKey
 from acband_configspace.schedule import Schedule, Supply
 from acband_configspace.smac_plugin.passes import PassPlan
@@ -41,18 +41,17 @@ class Recorded:
 
 
 class Journal:
-    """Appends to, and reads, the journal file of a run."""
+    """Appends to, and reads, the journal file of a run, which is one process's at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file: TextIO | None = None
+        self._file: BinaryIO | None = None
         self._known: set[int] = set()
 
     def start(self, identity: Mapping[str, Any]) -> None:
         """Begin a new journal; an old one is gone."""
-        self.close()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("w", encoding="utf-8")
+        self._open().truncate(0)
         self._known.clear()
         self._write({"format": FORMAT, "identity": identity})
 
@@ -101,13 +100,12 @@ class Journal:
         """Return what was recorded, None if there is nothing; further races are appended to it."""
         if not self.path.exists():
             return None
-        lines, n_bytes = _intact_lines(self.path)
+        file = self._open()
+        lines, n_bytes = _intact_lines(file, self.path)
         if not lines:
             return None
         recorded = _parse(self.path, lines)
-        self.close()
-        self._file = self.path.open("a", encoding="utf-8")
-        os.truncate(self.path, n_bytes)  # a torn line must not swallow the next one
+        file.truncate(n_bytes)  # a torn line must not swallow the next one
         self._known = set(recorded.configurations)
         return recorded
 
@@ -117,27 +115,42 @@ class Journal:
             self._file.close()
             self._file = None
 
+    def _open(self) -> BinaryIO:
+        """Open the file for this process alone, up to its end or ``close``."""
+        self.close()
+        self._file = self.path.open("a+b")
+        try:
+            # Not flock: that would last as long as a racer that inherited the file, and refuse a
+            # second facade in the same process, where the first one is done.
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # POSIX allows either
+            self.close()
+            raise RunInUseError(str(self.path.parent)) from None
+        except OSError as error:  # some network file systems have no locks
+            logger.debug("%s cannot be locked: %s", self.path, error)
+        return self._file
+
     def _write(self, line: Mapping[str, Any]) -> None:
         assert self._file is not None
-        self._file.write(json.dumps(line, cls=NumpyEncoder) + "\n")
+        self._file.write(json.dumps(line, cls=NumpyEncoder).encode() + b"\n")
         # To the system: this survives a kill -9, though not a power failure.
         self._file.flush()
 
 
-def _intact_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
+def _intact_lines(file: BinaryIO, path: Path) -> tuple[list[dict[str, Any]], int]:
     """Return the lines up to the first that is torn, and how many bytes they are."""
     lines: list[dict[str, Any]] = []
     n_bytes = 0
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            try:
-                if not raw.endswith(b"\n"):
-                    raise ValueError("no end of line")
-                lines.append(json.loads(raw))
-            except ValueError:
-                logger.warning("Line %s of %s is torn: dropped, with what follows.", number, path)
-                break
-            n_bytes += len(raw)
+    file.seek(0)
+    for number, raw in enumerate(file, start=1):
+        try:
+            if not raw.endswith(b"\n"):
+                raise ValueError("no end of line")
+            lines.append(json.loads(raw))
+        except ValueError:
+            logger.warning("Line %s of %s is torn: dropped, with what follows.", number, path)
+            break
+        n_bytes += len(raw)
     return lines, n_bytes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 import zlib
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.enumerations import StatusType
 
 from acband_configspace import ACBandFacade
+from acband_configspace.errors import RunInUseError
 from acband_configspace.smac_plugin.journal import Journal
 from acband_configspace.smac_plugin.trials import RaceRecord
 
@@ -140,6 +142,14 @@ def run_and_be_killed(
     target = Counted(noisy, calls, signal_at=signal_at, number=number)
     scenario = a_scenario(directory, **(settings or {}))
     ACBandFacade(scenario, target, logging_level=False, **(options or PAPER)).optimize()
+
+
+def be_refused(directory: Path, overwrite: bool) -> None:
+    """Exit with 7 if the run is said to be in use. For a process of its own."""
+    try:
+        ACBandFacade(a_scenario(directory), noisy, overwrite=overwrite, logging_level=False)
+    except RunInUseError as error:
+        sys.exit(7 if str(directory) in str(error) else str(error))
 
 
 class _Killer:

@@ -21,6 +21,7 @@ from targets import (
     Counted,
     a_scenario,
     a_space,
+    be_refused,
     busy,
     exact,
     n_calls,
@@ -115,6 +116,18 @@ def test_with_groups_that_end_early_and_a_playoff_it_goes_on_too(tmp_path, in_pr
     facade = start(tmp_path / "broken", **options)
     facade.optimize()
     assert_same_run(facade, whole)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_in_use_by_another_process_is_left_alone(
+    overwrite, tmp_path, in_process, uninterrupted
+):
+    facade = unfinished(tmp_path)
+    assert in_process(be_refused, tmp_path, overwrite) == 7
+    again = start(tmp_path)  # in the same process one may
+    again.optimize()
+    assert_same_run(again, uninterrupted)
+    del facade
 
 
 @pytest.mark.parametrize("n_lost", [1, 30])
