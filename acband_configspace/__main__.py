@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.name is None or not error.name.startswith("matplotlib"):
             raise
         print(
-            "error: the report's pictures need matplotlib: pip install acband-configspace[plot]",
+            "error: the report's pictures need matplotlib: pip install matplotlib",
             file=sys.stderr,
         )
     except OSError as error:

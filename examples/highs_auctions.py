@@ -17,9 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import highspy
 import numpy as np
 from ConfigSpace import Categorical, ConfigurationSpace, Float, Integer, NotEqualsCondition
+
+try:
+    import highspy
+except ModuleNotFoundError:
+    raise SystemExit('HiGHS is not installed: pip install ".[examples]"') from None
 
 #: Goods lie on a map of this many rows and columns...
 ROWS, COLUMNS = 6, 10

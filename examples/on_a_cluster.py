@@ -4,9 +4,10 @@ Without options this starts two workers on this machine and takes less than a mi
 
     python examples/on_a_cluster.py
 
-On a cluster of your own, start `dask scheduler` and some `dask worker ADDRESS --nthreads 4`, and
+On a cluster of your own, start `dask scheduler` on HOST and elsewhere some
+`dask worker tcp://HOST:8786 --nthreads 4`, and
 
-    python examples/on_a_cluster.py --scheduler tcp://ADDRESS:8786
+    python examples/on_a_cluster.py --scheduler tcp://HOST:8786
 
 With SLURM, `--slurm` starts the workers as jobs (needs `pip install dask-jobqueue`). Workers may
 come and go meanwhile, and if this script is stopped it goes on where it was when started again.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -103,6 +105,10 @@ def main():
     parser.add_argument("--k", type=int, default=2, help="racers in a race (default: 2)")
     parser.add_argument("--output", type=Path, default=Path("smac3_output"))
     arguments = parser.parse_args()
+    if arguments.k < 2 or arguments.trials < 2:
+        parser.error("--k and --trials must be at least 2")
+    if arguments.slurm and find_spec("dask_jobqueue") is None:
+        parser.error("--slurm needs dask-jobqueue: pip install dask-jobqueue")
 
     scenario = Scenario(
         space(),

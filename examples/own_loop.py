@@ -52,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("acband_output"))
     arguments = parser.parse_args(argv)
+    if arguments.trials < 2 or arguments.batch < 1:
+        parser.error("--trials must be at least 2, and --batch at least 1")
     space = ConfigurationSpace(name="Rastrigin")
     space.add(Float("x", (-5.12, 5.12), default=4.0), Float("y", (-5.12, 5.12), default=4.0))
     scenario = Scenario(

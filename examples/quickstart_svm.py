@@ -1,4 +1,4 @@
-"""SMAC's own first example with AC-Band: one line differs.
+"""After SMAC's own first example: to have AC-Band in its place, one line changes.
 
     -from smac import HyperparameterOptimizationFacade as Facade
     +from acband_configspace import ACBandFacade as Facade
@@ -51,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("acband_output"))
     arguments = parser.parse_args(argv)
+    if arguments.trials < 2 or arguments.workers < 1:
+        parser.error("--trials must be at least 2, and --workers at least 1")
     scenario = Scenario(
         make_space(),
         n_trials=arguments.trials,

@@ -7,7 +7,7 @@ In the end the winner and HiGHS' default meet on fresh auctions that nobody has 
     python examples/tune_highs.py                # tunes for a minute, then tests
     python examples/tune_highs.py --minutes 20 --workers 8
 
-Needs ``pip install acband-configspace[examples]``.
+Needs ``pip install ".[examples]"``.
 """
 
 from __future__ import annotations
@@ -88,8 +88,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
     parser.add_argument("--check", action="store_true", help="try everything once, then stop")
     arguments = parser.parse_args(argv)
-    if arguments.minutes <= 0 or arguments.test < 1 or arguments.workers < 1:
-        parser.error("--minutes, --test and --workers must be positive")
+    if min(arguments.minutes, arguments.test, arguments.workers, arguments.instances) <= 0:
+        parser.error("--minutes, --test, --workers and --instances must be positive")
+    if arguments.trials < 2:
+        parser.error(f"--trials must be at least 2 but got {arguments.trials}")
     return arguments
 
 

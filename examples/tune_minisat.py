@@ -215,6 +215,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if min(arguments.minutes, arguments.workers, arguments.instances, arguments.test) <= 0:
         parser.error("--minutes, --workers, --instances and --test must be positive")
+    if arguments.trials < 2:
+        parser.error(f"--trials must be at least 2 but got {arguments.trials}")
     return arguments
 
 

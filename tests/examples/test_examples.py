@@ -40,7 +40,8 @@ def run_directories(folder):
 
 
 def test_help_says_what_it_is():
-    names = ["compare_with_smac", "own_loop", "quickstart_svm", "tune_highs", "tune_minisat"]
+    names = ["compare_with_smac", "on_a_cluster", "own_loop"]
+    names += ["quickstart_svm", "tune_highs", "tune_minisat"]
     with ThreadPoolExecutor() as pool:  # most of it is importing
         for name, output in zip(names, pool.map(run_help, names), strict=True):
             assert f"python examples/{name}.py" in output
@@ -48,6 +49,23 @@ def test_help_says_what_it_is():
 
 def run_help(name):
     return run_example(name, "--help")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("compare_with_smac", ("--instances", 0)),
+        ("on_a_cluster", ("--k", 1)),
+        ("own_loop", ("--batch", 0)),
+        ("quickstart_svm", ("--trials", 1)),
+        ("tune_highs", ("--minutes", -1)),
+        ("tune_minisat", ("--trials", 1)),
+    ],
+)
+def test_a_wrong_argument_is_named(name, options):
+    errors = run_example(name, *options, code=2)
+    assert re.search(rf"error: .*{options[0]}.* must be", errors)
+    assert "Traceback" not in errors
 
 
 @needs_highs
@@ -93,19 +111,23 @@ def test_auctions_are_what_they_are_called(monkeypatch):
 @needs_highs
 def test_the_comparison_measures_all_methods(tmp_path):
     table, picture = tmp_path / "table.csv", tmp_path / "picture.png"
-    output = run_example(
-        "compare_with_smac",
+    options = (
         *("--seconds", 8, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
-        *("--methods", "acband", "random"),
+        *("--methods", "acband", "hyperband", "--keep", tmp_path / "runs"),
     )
+    output = run_example("compare_with_smac", *options)
     assert "AC-Band, racing  " in output
-    assert "SMAC Random  " in output
+    assert "SMAC Hyperband  " in output
     rows = list(csv.DictReader(table.open()))
-    assert [row["method"] for row in rows] == ["acband", "random"]
+    assert [row["method"] for row in rows] == ["acband", "hyperband"]
     for row in rows:
         assert 0 < float(row["test_cost_at_1"]) <= 50
-        assert int(row["n_trials"]) > 0
+        # Results from Dask's workers are known again: the best are tried on further auctions.
+        assert int(row["n_trials"]) > int(row["n_configs"]) > 1
     assert picture.stat().st_size > 5000
+    run_example("compare_with_smac", *options)  # what is kept is not run again
+    again = list(csv.DictReader(table.open()))
+    assert [row["elapsed"] for row in again] == [row["elapsed"] for row in rows]
 
 
 @pytest.mark.skipif(shutil.which("minisat") is None, reason="minisat is not installed")
@@ -147,6 +169,11 @@ def test_the_svm_gets_no_worse(tmp_path):
     [default] = re.findall(r"Error of the default: +([\d.]+)", output)
     [found] = re.findall(r"Error of the found: +([\d.]+)", output)
     assert float(found) <= float(default) + 0.01
+
+
+def test_on_a_local_cluster_a_winner_is_found(tmp_path):
+    output = run_example("on_a_cluster", "--trials", 12, "--output", tmp_path)
+    assert re.search(r"The winner after \d+ trials: {.*'noise'", output)
 
 
 def test_the_own_loop_finds_the_valley(tmp_path):
