@@ -137,7 +137,7 @@ class Frame:
 
     def n_set_aside(self, budget: int) -> int:
         """Return how many races of a budget the playoff keeps from the epochs."""
-        if not self.set_aside:
+        if not self.set_aside or not self.sizes():
             return 0
         most = budget if self.supply.n_instances is None else self.supply.n_instances
         aside = min(self.playoff, math.floor(budget * PLAYOFF_SHARE), most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from ConfigSpace import Configuration, ConfigurationSpace
@@ -25,10 +25,10 @@ class Configurations:
         self._space = space
         self._random = np.random.RandomState(seed)
         self._drawn: list[Configuration] = []
-        self._numbers: dict[bytes, int] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._exhausted = False
         for configuration in given:
-            self._add(configuration)
+            self._add(self._in_our_space(configuration))
 
     def __len__(self) -> int:
         """Return how many are known so far."""
@@ -40,7 +40,7 @@ class Configurations:
         return self._drawn[number]
 
     def number_of(self, configuration: Configuration) -> int | None:
-        """Return the number of a configuration, None if it is none of those drawn."""
+        """Return the number of a configuration, None if its values are none of those drawn."""
         return self._numbers.get(_name(configuration))
 
     def draw(self, n: int) -> int:
@@ -62,6 +62,20 @@ class Configurations:
         finally:
             self._space.random = theirs
 
+    def _in_our_space(self, configuration: Configuration) -> Configuration:
+        """Return a configuration of the user's as one of our space, which a copy may not equal."""
+        if configuration.config_space is self._space:
+            return configuration
+        try:
+            return Configuration(
+                self._space, values=dict(configuration), origin=configuration.origin
+            )
+        except (ValueError, KeyError) as error:
+            raise ValueError(
+                f"additional_configs must be of the scenario's space but got {configuration}: "
+                f"{error}"
+            ) from error
+
     def _add(self, configuration: Configuration) -> bool:
         name = _name(configuration)
         if name in self._numbers:
@@ -73,8 +87,12 @@ class Configurations:
         return True
 
 
-def _name(configuration: Configuration) -> bytes:
-    # Hashing and comparing Configurations means their texts and whole spaces each time. Inactive
-    # parameters are NaN in the vector, and rounding forgives the last bit of a value given.
-    vector = np.nan_to_num(configuration.get_array(), nan=-1.0)
-    return np.round(vector, 12).tobytes()
+def _name(configuration: Configuration) -> Hashable:
+    # By values, since a vector that is computed from values differs in the last digits from the
+    # one that was drawn; and not by hash, which is that of a text and takes long.
+    values = tuple(configuration.items())
+    try:
+        hash(values)
+    except TypeError:  # a categorical may have lists to choose from
+        return repr(values)
+    return values

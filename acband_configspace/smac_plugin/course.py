@@ -249,8 +249,13 @@ class Course:
         """Take in the result of a trial of the named race; the last one of a race completes it."""
         if is_cancelled(value):  # nothing is known of it, and nobody needs to know
             return
-        for open_race in self._races.take((number, key), value, race=race):
-            self._complete(open_race)
+        completed = self._races.take((number, key), value, race=race)
+        try:
+            for open_race in completed:
+                self._complete(open_race)
+        except BaseException:  # a target that crashes, a full disk, Ctrl-C: they are run again
+            self._races.put_back(completed)
+            raise
 
     def _open(self, race: Race, current: _Pass) -> None:
         """Queue the trials of a race, but for those whose results are known."""

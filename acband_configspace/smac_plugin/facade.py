@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -238,7 +238,7 @@ class ACBandFacade(RandomFacade):
 
     def validate(
         self,
-        config: Configuration,
+        config: Configuration | Mapping[str, Any],
         instances: Sequence[str] | None = None,
         *,
         seed: int | None = None,
@@ -247,17 +247,19 @@ class ACBandFacade(RandomFacade):
 
         Parameters
         ----------
-        config : Configuration
+        config : Configuration | Mapping[str, Any]
+            Or its values, as they come out of a file.
         instances : Sequence[str] | None
             The scenario's by default; without any, fresh seeds.
         seed : int | None
             What the seeds of the runs are drawn from; the scenario's by default.
         """
-        if self._runner is None:
-            raise ValueError("target_function must be given to validate but is None")
+        runner = self._idle_runner("validate")
+        if not isinstance(config, Configuration):
+            config = Configuration(self._scenario.configspace, values=dict(config))
         names = self._scenario.instances if instances is None else [str(i) for i in instances]
         try:
-            return validate(self._runner, config, validation_keys(self._scenario, names, seed))
+            return validate(runner, config, validation_keys(self._scenario, names, seed))
         finally:
             self._close_runner()
 
@@ -267,8 +269,7 @@ class ACBandFacade(RandomFacade):
         Prints the command, the times, who was stopped and what is wrong; nothing is recorded.
         Returns whether all is in order.
         """
-        if self._runner is None:
-            raise ValueError("target_function must be given to check but is None")
+        runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
         n_given = self._acband.schedule.supply.n_given
         if self._acband.configurations.draw(n_given + 1) > n_given:
@@ -276,12 +277,19 @@ class ACBandFacade(RandomFacade):
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]
         try:
             report, in_order = rehearse(
-                self._scenario, self._runner, racers, key, racing=self._acband.racing
+                self._scenario, runner, racers, key, racing=self._acband.racing
             )
         finally:
             self._close_runner()
         print(report)
         return in_order
+
+    def _idle_runner(self, purpose: str) -> AbstractRunner:
+        if self._runner is None:
+            raise ValueError(f"target_function must be given to {purpose} but is None")
+        if self._runner.is_running():
+            raise RuntimeError(f"{purpose} must wait until no trial is running")
+        return self._runner
 
     def _close_runner(self) -> None:
         if isinstance(self._runner, RaceRunner):

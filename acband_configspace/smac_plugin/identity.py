@@ -124,12 +124,19 @@ def _describe_bound(value: object) -> str:
 
 def _code_digest(code: CodeType) -> str:
     digest = hashlib.md5(code.co_code, usedforsecurity=False)
-    for constant in code.co_consts:
-        # The code of inner functions prints with its address.
-        text = _code_digest(constant) if isinstance(constant, CodeType) else repr(constant)
-        digest.update(text.encode())
+    digest.update(_describe_constant(code.co_consts).encode())
     digest.update(repr(code.co_names).encode())
     return digest.hexdigest()
+
+
+def _describe_constant(constant: object) -> str:
+    if isinstance(constant, CodeType):  # it prints with its address
+        return _code_digest(constant)
+    if isinstance(constant, tuple):
+        return f"({', '.join(map(_describe_constant, constant))})"
+    if isinstance(constant, frozenset):  # what stands in braces; its order is another each time
+        return f"{{{', '.join(sorted(map(_describe_constant, constant)))}}}"
+    return repr(constant)
 
 
 def scenario_as_json(scenario: Scenario) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from acband_configspace.race import Race
 from acband_configspace.schedule import Schedule
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.course import Course, History, Rules
+from acband_configspace.smac_plugin.identity import describe
 from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner, Position
 from acband_configspace.smac_plugin.trials import RaceRecord, refuse_unsupported, validation_keys
 from acband_configspace.smac_plugin.waiting import RaceCallback
@@ -129,7 +130,7 @@ class ACBandIntensifier(AbstractIntensifier):
         return {
             **super().meta,
             **self._planner.meta,
-            "statistic": repr(self._statistic),
+            "statistic": _name_of(self._statistic),
             "early_stopping": self._early_stopping,
             "spend": self._spend,
             "first": self._first,
@@ -322,3 +323,9 @@ class ACBandIntensifier(AbstractIntensifier):
         # a user's own configuration has another one, or "Initial design" if it had none.
         design = self._config_selector._initial_design_configs
         return [*given, *(c for c in design if not str(c.origin).startswith("Initial Design:"))]
+
+
+def _name_of(statistic: Statistic) -> str:
+    text = repr(statistic)
+    # A user's own object may print with its address, which is another in the next process.
+    return describe(statistic) if " at 0x" in text else text

@@ -12,7 +12,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
+from weakref import WeakValueDictionary
 
 from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.enumerations import StatusType
@@ -46,6 +47,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BinaryIO | None = None
+        self._lock: _Lock | None = None
         self._known: set[int] = set()
 
     def start(self, identity: Mapping[str, Any]) -> None:
@@ -116,18 +118,10 @@ class Journal:
             self._file = None
 
     def _open(self) -> BinaryIO:
-        """Open the file for this process alone, up to its end or ``close``."""
+        """Open the file for this process alone, as long as there is this journal."""
         self.close()
+        self._lock = _Lock.of(self.path.with_suffix(".lock"))
         self._file = self.path.open("a+b")
-        try:
-            # Not flock: that would last as long as a racer that inherited the file, and refuse a
-            # second facade in the same process, where the first one is done.
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # POSIX allows either
-            self.close()
-            raise RunInUseError(str(self.path.parent)) from None
-        except OSError as error:  # some network file systems have no locks
-            logger.debug("%s cannot be locked: %s", self.path, error)
         return self._file
 
     def _write(self, line: Mapping[str, Any]) -> None:
@@ -135,6 +129,40 @@ class Journal:
         self._file.write(json.dumps(line, cls=NumpyEncoder).encode() + b"\n")
         # To the system: this survives a kill -9, though not a power failure.
         self._file.flush()
+
+
+class _Lock:
+    """A file that is locked for this process as long as anything here refers to the lock.
+
+    Not flock, which would last as long as a racer that inherited the file. But POSIX' locks are
+    gone when the process closes the file just once, so it is opened once, and nobody else's.
+    """
+
+    _held: ClassVar[WeakValueDictionary[Path, _Lock]] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, path: Path) -> _Lock:
+        """Return this process's lock, or say that another process has it."""
+        path = path.resolve()
+        lock = cls._held.get(path)
+        if lock is None:
+            lock = cls._held[path] = cls(path)
+        return lock
+
+    _file: BinaryIO | None = None
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab")
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # POSIX allows either
+            raise RunInUseError(str(path.parent)) from None
+        except OSError as error:  # some network file systems have no locks
+            logger.debug("%s cannot be locked: %s", path, error)
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 def _intact_lines(file: BinaryIO, path: Path) -> tuple[list[dict[str, Any]], int]:

@@ -112,6 +112,14 @@ class OpenRaces:
             open_race.values[position] = value
         return [open_race for open_race, _ in entries if not open_race.missing]
 
+    def put_back(self, races: Sequence[OpenRace]) -> None:
+        """Await all results of races anew, but for those that were judged."""
+        for race in races:
+            if race.is_needed:
+                race.values = [None] * len(race.trials)
+                for position, trial in enumerate(race.trials):
+                    self._awaited.setdefault(trial, []).append((race, position))
+
     def hand_out_again(self) -> None:
         """Queue the trials that were handed out and whose results will not come any more."""
         needed = [race for race in self._running() if race.is_needed]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ConfigSpace import Configuration
 from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
@@ -27,7 +27,6 @@ from acband_configspace.race import Race
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.journal import Journal, Recorded
-from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trials import RaceRecord
 
 logger = logging.getLogger(__name__)
@@ -60,9 +59,27 @@ class ACBandOptimizer(SMBO):
         self._last_save = time.monotonic()
         self._save_seconds = 0.0
         self._acband = intensifier
+        self._walltime_before = 0.0
         super().__init__(scenario, runner, runhistory, intensifier, overwrite)
-        if isinstance(runner, RaceRunner):
-            runner.seconds_left = lambda: self.remaining_walltime if self._start_time else math.inf
+
+    def optimize(
+        self, *, data_to_scatter: dict[str, Any] | None = None
+    ) -> Configuration | list[Configuration]:
+        """Run, with the clock running only meanwhile: a run that is looked at loses no time."""
+        try:
+            return super().optimize(data_to_scatter=data_to_scatter)
+        finally:
+            self._walltime_before, self._start_time = self.used_walltime, None
+
+    @property
+    def used_walltime(self) -> float:
+        """Seconds spent in ``optimize``, earlier processes included."""
+        return self._walltime_before + super().used_walltime
+
+    @property
+    def remaining_walltime(self) -> float:
+        """Seconds left of the limit."""
+        return float(self._scenario.walltime_limit) - self.used_walltime
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
@@ -156,7 +173,7 @@ class ACBandOptimizer(SMBO):
         saved = {}
         if (path := self._scenario.output_directory / "optimization.json").exists():
             saved = json.loads(path.read_text(encoding="utf-8"))
-        self._start_time = time.time() - max(walltime, saved.get("used_walltime", 0.0))
+        self._walltime_before = max(walltime, saved.get("used_walltime", 0.0))
         self._used_target_function_walltime = max(
             self._used_target_function_walltime, saved.get("used_target_function_walltime", 0.0)
         )

@@ -26,8 +26,8 @@ class LinearRunHistory(RunHistory):
 
     SMAC's own looks at all trials, and at all trials of the configuration, each time one is added;
     this one keeps sums instead. What it answers and what it saves is the same, but for racers
-    that lost: what they cost is not known, so they do not count in the mean of a configuration
-    that has other results.
+    that lost: what they cost is not known, so they do not count in the mean of a configuration,
+    which is NaN if it has no other results.
     """
 
     def reset(self) -> None:
@@ -48,7 +48,7 @@ class LinearRunHistory(RunHistory):
             # Not SMAC's cache, which ``update_costs`` may have filled for some instances only.
             id_ = self._config_ids.get(config, -1)
             total, n_known = self._known_costs.get(id_, (0.0, 0))
-            return total / n_known if n_known else self._cost_per_config.get(id_, math.nan)
+            return total / n_known if n_known else math.nan
         return super().average_cost(config, instance_seed_budget_keys, normalize)
 
     def _add(self, k: TrialKey, v: TrialValue, status: StatusType) -> None:
@@ -75,7 +75,7 @@ class LinearRunHistory(RunHistory):
         if _is_known(v):
             total, n_known = total + v.cost, n_known + 1
         self._known_costs[config_id] = total, n_known
-        self._cost_per_config[config_id] = total / n_known if n_known else v.cost
+        self._cost_per_config[config_id] = total / n_known if n_known else math.nan
         lowest = self._min_cost_per_config.get(config_id, math.inf)
         assert isinstance(lowest, float)
         self._min_cost_per_config[config_id] = min(lowest, v.cost)

@@ -88,7 +88,12 @@ class SerialRunner(AbstractSerialRunner):
         known = {"instance": instance, "seed": seed}
         arguments = {name: known[name] for name in self._required_arguments}
         # The target may change its configuration, but not ours.
-        own = Configuration(config.config_space, vector=config.get_array().copy())
+        own = Configuration(
+            config.config_space,
+            vector=config.get_array().copy(),
+            origin=config.origin,
+            config_id=config.config_id,
+        )
         start, cpu_start = time.time(), _cpu_seconds()
         try:
             returned = self._target(own, **arguments, **scattered)
@@ -152,9 +157,10 @@ class RaceRunner(AbstractRunner):
         self._track: Track | None = None
         self._gathered: list[TrialInfo] = []
         self._trials: dict[object, list[TrialInfo]] = {}
+        self._cancelled: set[object] = set()
         self._n_singles = 0
         self.seconds_left: Callable[[], float] = lambda: math.inf
-        """How long a wait may take: set by the optimizer, which knows the limits."""
+        """How much time there is: set when an optimization starts, up to ``close``."""
 
     def _as_target(
         self,
@@ -185,9 +191,9 @@ class RaceRunner(AbstractRunner):
             self._n_singles += 1
             key = ("trial", self._n_singles)
         # Enough for the starter to have the next race at hand when one ends, and no more.
-        while self._n_unfinished >= 2 * max(self._n_slots, len(racers)):
-            if not self._collect(wait=True):
-                break
+        most = 2 * max(self._n_slots, len(racers))
+        while self._n_unfinished >= most and self.seconds_left() > 0:
+            self._collect(wait=True)
         self._trials[key] = racers
         self._open_track().start(
             RaceSpec(
@@ -206,7 +212,9 @@ class RaceRunner(AbstractRunner):
             yield self._results_queue.pop(0)
 
     def wait(self) -> None:
-        """Wait until a trial is over, or the time is."""
+        """Wait until a trial is over; if the time is, stop them all."""
+        if self.seconds_left() <= 0:
+            self.stop()
         self._collect(wait=True)
 
     def is_running(self) -> bool:  # noqa: D102
@@ -217,17 +225,14 @@ class RaceRunner(AbstractRunner):
 
     def cancel(self, race: str) -> None:
         """Stop a race whose outcome does not matter any more; its trials are reported as such."""
-        if self._track is not None:
-            for key, (first, *_) in self._trials.items():
-                if first.additional_info.get("race") == race:
-                    self._track.cancel(key)
+        for key, (first, *_) in self._trials.items():
+            if first.additional_info.get("race") == race:
+                self._cancel(key)
 
     def stop(self) -> None:
         """Stop all races: the time is up. Their trials are reported as cancelled."""
-        self.seconds_left = lambda: math.inf  # they are gone within the grace
-        if self._track is not None:
-            for key in self._trials:
-                self._track.cancel(key)
+        for key in self._trials:
+            self._cancel(key)
 
     def close(self) -> None:
         """Stop all that runs and end the processes; what is submitted later starts them again."""
@@ -235,7 +240,10 @@ class RaceRunner(AbstractRunner):
             self._track.close()
             self._track = None
         self._trials.clear()
+        self._cancelled.clear()
         self._gathered.clear()
+        self._results_queue.clear()
+        self.seconds_left = lambda: math.inf
 
     def command(self, config: Configuration, instance: str | None, seed: int | None) -> str:
         """Return how the target is called, for a person to read."""
@@ -270,6 +278,11 @@ class RaceRunner(AbstractRunner):
     def _n_unfinished(self) -> int:
         return sum(len(trials) for trials in self._trials.values())
 
+    def _cancel(self, key: object) -> None:
+        if self._track is not None and key not in self._cancelled:
+            self._cancelled.add(key)
+            self._track.cancel(key)
+
     def _open_track(self) -> Track:
         if self._track is None:
             options = self._track_options()
@@ -290,10 +303,13 @@ class RaceRunner(AbstractRunner):
         """Fetch what is over into the queue; return whether anything was."""
         if self._track is None or not self._trials:
             return False
-        seconds = max(0.0, self.seconds_left()) if wait else 0.0
-        reports = self._track.wait(None if math.isinf(seconds) else seconds)
+        seconds = self.seconds_left() if wait else 0.0
+        # When the time is up all are stopped, and gone within the grace.
+        endless = wait and (math.isinf(seconds) or seconds <= 0)
+        reports = self._track.wait(None if endless else seconds)
         for report in reports:
             trials = self._trials.pop(report.key)
+            self._cancelled.discard(report.key)
             values = self._accounting.values(report, trials[0].additional_info.get("race"))
             self._results_queue.extend(zip(trials, values, strict=True))
         return bool(reports)

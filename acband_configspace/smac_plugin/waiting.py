@@ -48,11 +48,16 @@ class RaceCallback(Callback):
         self._intensifier = intensifier
         self._optimizing = False
 
-    def on_start(self, smbo: SMBO) -> None:  # noqa: D102
+    def on_start(self, smbo: SMBO) -> None:
+        """Make waits end with the time."""
         self._optimizing = True
+        if isinstance(smbo._runner, RaceRunner):
+            smbo._runner.seconds_left = lambda: smbo.remaining_walltime
 
-    def on_end(self, smbo: SMBO) -> None:  # noqa: D102
+    def on_end(self, smbo: SMBO) -> None:
+        """Judge the races whose results are all known: SMAC stops at the last trial."""
         self._optimizing = False
+        self._intensifier.fill()
 
     def on_ask_start(self, smbo: SMBO) -> None:
         """Wait until there is a trial to be had; in ask/tell say that there is none."""
@@ -70,8 +75,11 @@ class RaceCallback(Callback):
             if runner.is_running():
                 runner.wait()
                 smbo._add_results()
-            else:  # an interrupted ``optimize`` lost them, or they were asked for and never told
-                intensifier.hand_out_again()
+                continue
+            # An interrupted ``optimize`` lost them, or they were asked for and never told.
+            intensifier.hand_out_again()
+            if not intensifier.fill() and intensifier.finished is None:
+                raise RuntimeError("AC-Band waits for results of trials that nobody runs")
         if intensifier.finished is not None and not self._optimizing:
             raise RunFinishedError(
                 f"AC-Band is finished: {intensifier.finished}. The incumbent is "
