@@ -147,7 +147,8 @@ def run_and_be_killed(
 def be_refused(directory: Path, overwrite: bool) -> None:
     """Exit with 7 if the run is said to be in use. For a process of its own."""
     try:
-        ACBandFacade(a_scenario(directory), noisy, overwrite=overwrite, logging_level=False)
+        options = {**PAPER, "overwrite": overwrite, "logging_level": False}
+        ACBandFacade(a_scenario(directory), noisy, **options)
     except RunInUseError as error:
         sys.exit(7 if str(directory) in str(error) else str(error))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -112,6 +114,28 @@ def test_a_configuration_is_known_by_its_values():
     assert unseen.number_of(space.get_default_configuration()) is None
 
 
+def test_it_is_known_by_its_values_also_where_its_vector_differs():
+    space = ConfigurationSpace()
+    space.add(Float("rate", (1e-6, 1.0), log=True), Categorical("shape", [(1, 2), (3,)]))
+    configurations = Configurations(space, [], seed=0)
+    for number in range(100):
+        values = dict(configurations[number])
+        values["rate"] = json.loads(json.dumps(values["rate"]))
+        assert configurations.number_of(Configuration(space, values)) == number
+
+
+def test_given_ones_of_a_copied_space_become_ones_of_ours():
+    space = ConfigurationSpace()
+    space.add(Integer("n", (1, 100), log=True))  # which does not equal its copy
+    given = Configuration(pickle.loads(pickle.dumps(space)), {"n": 7})
+    configurations = Configurations(space, [given], seed=0)
+    assert configurations[0].config_space is space
+    assert dict(configurations[0]) == {"n": 7}
+    other = ConfigurationSpace({"m": (1, 100)}).get_default_configuration()
+    with pytest.raises(ValueError, match="additional_configs must be of the scenario's space"):
+        Configurations(space, [other], seed=0)
+
+
 # --- in a run --------------------------------------------------------------------------------
 
 
@@ -145,6 +169,19 @@ def test_a_single_configuration_leaves_nothing_to_choose(facade, make_scenario):
     intensifier = ACBandIntensifier(scenario, **PAPER)
     with pytest.raises(ValueError, match="at least two configurations .* only {'x': 'only'}"):
         facade(scenario, exact, intensifier=intensifier, logging_level=False).optimize()
+
+
+def test_a_budget_in_races_does_not_outlast_the_space(make_scenario):
+    space = ConfigurationSpace({"x": [f"{n}" for n in range(8)]})
+    for n_trials in (1000, 3000):  # with more there would be a further pass, but nothing is left
+        scenario = make_scenario(configspace=space, n_trials=n_trials)
+        facade = ACBandFacade(scenario, by_name, budget=200, logging_level=False)
+        assert facade.optimize()["x"] == "0"
+    assert facade.intensifier.finished == "all configurations of the space have been raced"
+
+
+def by_name(config: Configuration, seed: int) -> float:
+    return float(config["x"])
 
 
 def first_racers(facade: ACBandFacade) -> list[Configuration]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -219,6 +220,21 @@ def test_a_time_limit_means_passes_of_doubling_budget(limit, target, make_scenar
     assert facade.runhistory.config_ids[incumbent] == list(winners)[-1]
 
 
+@pytest.mark.parametrize("racing", [False, True])
+def test_a_time_limit_ends_what_was_submitted_last(racing, make_scenario):
+    settings = {"n_trials": 4, "walltime_limit": 0.5, "n_workers": 4, "trial_walltime_limit": 500}
+    facade = quiet(make_scenario(**settings), sleepy, racing=racing)
+    start, cpu_start = time.monotonic(), time.process_time()
+    facade.optimize()
+    assert time.monotonic() - start < 50
+    assert time.process_time() - cpu_start < 5
+    assert {value.status for value in facade.runhistory.values()} == {StatusType.TIMEOUT}
+
+
+def sleepy(config, seed):
+    time.sleep(100)
+
+
 def test_under_a_time_limit_n_trials_holds_too(make_scenario):
     facade = quiet(make_scenario(n_trials=250, walltime_limit=600), exact)
     facade.optimize()
@@ -289,6 +305,28 @@ def test_few_instances_are_used_again_but_known_results_are_not_run_again(make_s
         for number, value in zip(race.racers, race.values, strict=True):
             costs[number, race.key].add(value.cost)
     assert {len(values) for values in costs.values()} == {1}
+
+
+def test_races_of_known_results_are_judged_also_after_the_last_trial(make_scenario):
+    """One epoch, in which all trials are those of the first round."""
+    facade = quiet(make_scenario(deterministic=True, n_trials=100), exact, n_epochs=1)
+    incumbent = facade.optimize()
+    assert facade.runhistory.finished == 100
+    assert facade.intensifier.finished is not None
+    assert incumbent == min(facade.runhistory.get_configs(), key=lambda c: exact(c, 0))
+
+
+def test_the_target_is_told_which_configuration_it_has(make_scenario):
+    seen = set()
+
+    def target(config, seed):
+        seen.add((config.config_id, config.origin))
+        return noisy(config, seed)
+
+    facade = quiet(make_scenario(), target)
+    facade.optimize()
+    configs = facade.runhistory.get_configs()
+    assert seen == {(facade.runhistory.get_config_id(c), c.origin) for c in configs}
 
 
 def test_a_deterministic_target_without_instances_is_run_once_per_configuration(make_scenario):
@@ -513,6 +551,24 @@ def test_if_all_crash_in_the_first_race_the_error_shows_why(crash_cost, statisti
     assert "always_crashing" in str(error.value), "where it happened"
     assert facade.runhistory.finished == 2
     assert facade.intensifier.get_incumbent() is None
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_target_that_was_repaired_meanwhile_goes_on(n_workers, make_scenario, tmp_path):
+    repaired = tmp_path / "repaired"
+
+    def target(config, seed):
+        return noisy(config, seed) if repaired.exists() else always_crashing(config, seed)
+
+    facade = quiet(make_scenario(n_workers=n_workers), target)
+    with pytest.raises(FirstRaceCrashedError):
+        facade.optimize()
+    assert not facade.check()  # nothing is left over from the run
+    repaired.touch()
+    incumbent = facade.optimize()
+    assert facade.intensifier.finished is not None
+    assert incumbent == quiet(make_scenario(name="other"), noisy).optimize()
+    assert facade.runhistory.submitted == facade.runhistory.finished == facade.schedule.n_trials
 
 
 def test_a_target_that_was_repaired_starts_anew(make_scenario):

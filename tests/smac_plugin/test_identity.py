@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import functools
+import os
+import subprocess
+import sys
 
 import pytest
 from targets import Counted, a_scenario, exact, noisy
 
+from acband_configspace import ACBandIntensifier
 from acband_configspace.smac_plugin.identity import describe, differences, identity_of, name_of
+from acband_configspace.statistics import Wins
 
 
 def adding(offset: float):
@@ -65,6 +70,37 @@ def test_objects_of_any_kind_have_a_description(tmp_path):
     assert describe(Counted(noisy, tmp_path)) == describe(Counted(noisy, tmp_path))
     assert describe(object()) == describe(object())
     assert describe(len) == describe(len)
+
+
+def test_the_order_of_a_set_does_not_matter():
+    """What is in braces in the code is in another order in each process."""
+    program = (
+        "from acband_configspace.smac_plugin.identity import describe\n"
+        "print(describe(lambda config, seed: config['kernel'] in {'rbf', 'poly', 'lin', 'sig'}))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(texts) == 1
+
+
+def test_a_statistic_of_ones_own_has_no_address(tmp_path):
+    class Own:
+        needs_all_costs = False
+
+        def scores(self, costs, censored):
+            return Wins().scores(costs, censored)
+
+    kept = [Own(), Own()]
+    metas = [ACBandIntensifier(a_scenario(tmp_path), statistic=own).meta for own in kept]
+    assert metas[0]["statistic"] == metas[1]["statistic"]
+    assert "Own" in metas[0]["statistic"]
 
 
 def test_limits_do_not_matter_but_what_decides_the_races_does(tmp_path):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,7 @@ from targets import (
 import acband_configspace
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import RunDiffersError
+from acband_configspace.run import Run
 
 
 class Stop(Callback):
@@ -123,11 +126,16 @@ def test_a_run_in_use_by_another_process_is_left_alone(
     overwrite, tmp_path, in_process, uninterrupted
 ):
     facade = unfinished(tmp_path)
+    Run.load(facade.scenario.output_directory)  # looking at it does not give it up
     assert in_process(be_refused, tmp_path, overwrite) == 7
     again = start(tmp_path)  # in the same process one may
     again.optimize()
     assert_same_run(again, uninterrupted)
     del facade
+    assert in_process(be_refused, tmp_path, overwrite) == 7
+    del again
+    gc.collect()
+    assert in_process(be_refused, tmp_path, overwrite) == 0
 
 
 @pytest.mark.parametrize("n_lost", [1, 30])
@@ -221,6 +229,18 @@ def test_a_run_whose_time_is_up_answers_at_once_until_it_gets_more(limit, tmp_pa
     more = {name: value + 0.1 for name, value in limit.items()}
     start(tmp_path, target=Counted(busy, calls), settings={**settings, **more}).optimize()
     assert n_calls(calls) > 0
+
+
+def test_a_run_that_is_only_looked_at_loses_no_time(tmp_path):
+    settings = {"n_trials": 10_000, "walltime_limit": 0.3}
+    start(tmp_path, target=busy, settings=settings).optimize()
+    looked_at = start(tmp_path, target=busy, settings=settings)
+    used = looked_at.optimizer.used_walltime
+    time.sleep(0.2)
+    looked_at.optimize()
+    assert looked_at.optimizer.used_walltime == pytest.approx(used, abs=0.1)
+    saved = looked_at.scenario.output_directory / "optimization.json"
+    assert json.loads(saved.read_text())["used_walltime"] == pytest.approx(used, abs=0.1)
 
 
 def test_raised_trials_go_to_further_passes_from_the_last_winner(tmp_path):

@@ -123,6 +123,17 @@ def test_what_it_saves_smac_loads_and_the_other_way_round(added):
                 ]
 
 
+def test_what_a_loser_costs_is_not_known():
+    history = LinearRunHistory()
+    for why, seed in (("lost", 1), ("cancelled", 2)):
+        timeout, info = StatusType.TIMEOUT, {"why": why}
+        history.add(CONFIGS[0], cost=0.01, status=timeout, seed=seed, additional_info=info)
+    assert math.isnan(history.average_cost(CONFIGS[0]))
+    assert math.isnan(history.get_cost(CONFIGS[0]))
+    history.add(CONFIGS[0], cost=3.0, status=StatusType.SUCCESS, seed=3)
+    assert history.average_cost(CONFIGS[0]) == 3.0
+
+
 def test_it_can_be_reset():
     history = filled(LinearRunHistory, [SUCCESS])
     history.reset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from smac.callback.callback import Callback
 from smac.runhistory.enumerations import StatusType
 from targets import PAPER, a_scenario, noisy, often_crashing, on_instance
 
@@ -59,6 +60,23 @@ def test_before_and_after_the_run_it_says_the_same(make_scenario):
     assert facade.validate(default) == before
     assert facade.runhistory.finished == facade.schedule.n_trials
     assert facade.intensifier.get_incumbent() == incumbent
+
+
+def test_a_configuration_may_be_given_by_its_values(client, make_scenario):
+    facade = quiet(make_scenario(instances=["a"]), on_instance, dask_client=client)
+    default = facade.scenario.configspace.get_default_configuration()
+    assert facade.validate(dict(default), instances=["a"]) == facade.validate(default, ["a"])
+
+
+def test_it_does_not_mix_with_a_run_that_goes_on(make_scenario):
+    class Eager(Callback):
+        def on_ask_end(self, smbo, info):
+            if smbo.runhistory.running > 1:
+                facade.validate(info.config)
+
+    facade = quiet(make_scenario(n_workers=2), noisy, callbacks=[Eager()])
+    with pytest.raises(RuntimeError, match="validate must wait until no trial is running"):
+        facade.optimize()
 
 
 def test_crashes_count_with_their_cost(make_scenario):
