@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -97,14 +97,38 @@ def played_epochs(run: Run) -> tuple[PlayedEpoch, ...]:
         # How long a playoff is depends on what was saved, which the journal does not say: it is
         # over for certain only when something came after it.
         epochs[-1] = replace(epochs[-1], winner=None)
-    return tuple(epochs)
+    return tuple(_settled(run, epochs))
+
+
+def _settled(run: Run, epochs: Sequence[PlayedEpoch]) -> Iterator[PlayedEpoch]:
+    """Yield the epochs, with the winners that follow from what came after.
+
+    A winner goes on into the next epoch. Of an epoch without a plan, or with a statistic that is
+    not known, that is all there is to see; if it is the last one, most wins decide.
+    """
+    for epoch, after in itertools.zip_longest(epochs, epochs[1:]):
+        last = epoch.rounds[-1]
+        winner = epoch.winner
+        if winner is None and not epoch.is_playoff and len(last.groups) == 1:
+            [group] = last.groups
+            if after is not None:
+                racers = {n for round_ in after.rounds for n in round_.in_play}
+                going_on = [n for n in group.members if n in racers]
+                winner = going_on[0] if len(going_on) == 1 else None
+            elif run.finished not in (None, LIMIT_REACHED) and last.plan is None:
+                winner = group.members[group.wins.index(max(group.wins))]
+            if winner is not None:
+                last = replace(last, groups=(replace(group, survivors=(winner,)),))
+        yield replace(epoch, rounds=(*epoch.rounds[:-1], last), winner=winner)
 
 
 def incumbents(run: Run) -> list[tuple[float, int]]:
     """Return when, in seconds, which configuration became the incumbent; θ_0 was at first."""
     changes = [(0.0, 0)]
+    proven = {t.configuration for _, t in run.trials if t.cause in ("won", "finished")}
     for epoch in played_epochs(run):
-        if epoch.winner is not None and epoch.winner != changes[-1][1]:
+        # One that only failed may win an epoch of failures, but is nobody's choice.
+        if epoch.winner in proven and epoch.winner != changes[-1][1]:
             changes.append((epoch.ended, epoch.winner))
     return changes
 
@@ -154,7 +178,8 @@ def _by_group(races: Iterable[PlayedRace]) -> list[list[PlayedRace]]:
 class _Judge:
     """Judges a group on its races."""
 
-    statistic: Statistic
+    statistic: Statistic | None
+    """None if it is the user's own, of which the journal has the name only."""
     early_stopping: float | None
 
     def group(
@@ -164,12 +189,14 @@ class _Judge:
         costs = np.array([race.outcome.costs for race in races])
         censored = np.array([race.outcome.censored for race in races])
         won = np.cumsum(wins(costs, censored), axis=0)
-        if plan is None:  # not recorded: whoever turns up again has survived
+        if plan is None or self.statistic is None:  # whoever turns up again has survived
             survivors = tuple(n for n in members if n in later) or None
             return PlayedGroup(members, tuple(won[-1].tolist()), len(races), survivors)
         n_races = self._n_needed(won, plan)
         if n_races is None:
             return PlayedGroup(members, tuple(won[-1].tolist()), len(races), None)
+        if self.statistic.needs_all_costs:  # a limit that was met costs what the user says
+            costs = np.array([[trial.cost for trial in race.trials] for race in races])
         scores = self.statistic.scores(costs[:n_races], censored[:n_races])
         best = np.sort(np.argsort(-scores, kind="stable")[: plan.survivors])
         survivors = tuple(members[i] for i in best.tolist())
@@ -207,11 +234,11 @@ def _playoff_group(
     return PlayedGroup(members, tuple(won), len(races), survivors)
 
 
-def _statistic(run: Run) -> Statistic:
-    """Return the statistic that ranked the groups; the journal has its name only."""
+def _statistic(run: Run) -> Statistic | None:
+    """Return the statistic that ranked the groups, by its name; None for one of the user's own."""
     name = str(run.identity.get("statistic", ""))
     if name.startswith("MeanCost"):
         return MeanCost()
     if found := re.fullmatch(r"QuantileCost\(quantile=([\d.e-]+)\)", name):
         return QuantileCost(float(found[1]))
-    return Wins()
+    return Wins() if name.startswith("Wins") else None

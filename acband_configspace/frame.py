@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from acband_configspace.checks import probability, whole_number
 from acband_configspace.rounds import Epoch, cse_rounds
@@ -137,18 +138,31 @@ class Frame:
 
     def n_set_aside(self, budget: int) -> int:
         """Return how many races of a budget the playoff keeps from the epochs."""
-        if not self.set_aside or not self.sizes():
+        if not self.set_aside or not self.playoff or not self.sizes():
             return 0
         most = budget if self.supply.n_instances is None else self.supply.n_instances
-        aside = min(self.playoff, math.floor(budget * PLAYOFF_SHARE), most)
+        spare = budget - self.minimum_budget  # every group has its race before there is a playoff
+        aside = min(self.playoff, math.floor(budget * PLAYOFF_SHARE), most, spare)
         return aside if aside >= least_playoff(self.playoff) else 0
+
+    @cached_property
+    def minimum_budget(self) -> int:
+        """The least budget that gives every group of every round at least one race."""
+
+        def suffices(budget: int) -> bool:
+            epochs = self._epochs(budget)
+            return all(round_.races_per_group for epoch in epochs for round_ in epoch.rounds)
+
+        return first_true(suffices, 1)
 
     def epochs(self, budget: int) -> tuple[Epoch, ...]:
         """Return the epochs for a budget, less what is set aside."""
+        return self._epochs(budget - self.n_set_aside(budget))
+
+    def _epochs(self, budget: int) -> tuple[Epoch, ...]:
         sizes = self.sizes()
         weights = self.weights()[: len(sizes)]
         total = math.fsum(weights)
-        budget -= self.n_set_aside(budget)
         epochs = []
         for e, (size, weight) in enumerate(zip(sizes, weights, strict=True), start=1):
             # Line 5 draws B / c_e instances; rounded down, as in the authors' code.

@@ -72,15 +72,18 @@ def plot_incumbent(
     times, costs = _training_costs(run, changes)
     ax.step(times, costs, where="post", color=SURVIVOR, label="training, in its races so far")
     if test_costs:
-        known = [(time, test_costs[number]) for time, number in changes if number in test_costs]
-        test_times, test = [t for t, _ in known], [cost for _, cost in known]
-        test_times, test = [*test_times, run.elapsed], [*test, test[-1]]
-        ax.step(test_times, test, where="post", color=WINNER, label="test")
-    top = max([*costs, *(test_costs or {}).values()], default=1.0)
+        known = [(t, test_costs[number]) for t, number in changes if number in test_costs]
+        known = [(t, cost) for t, cost in known if np.isfinite(cost)] or [(0.0, np.nan)]
+        test_times = [*(time for time, _ in known), run.elapsed]
+        test = [cost for _, cost in known]
+        ax.step(test_times, [*test, *test[-1:]], where="post", color=WINNER, label="test")
     for time, number in changes[1:]:
         ax.axvline(time, color="0.85", linewidth=0.8, zorder=0)
-        ax.annotate(f"#{number}", (time, top * 1.12), fontsize=7, color="0.35", ha="left", va="top")
-    ax.set_ylim(0, top * 1.14)
+        at_the_top = ax.get_xaxis_transform()
+        ax.text(time, 0.99, f"#{number}", transform=at_the_top, fontsize=7, color="0.35", va="top")
+    ax.margins(y=0.14)
+    if min(costs, default=0.0) >= 0:
+        ax.set_ylim(bottom=0)
     ax.set_xlim(0, max(run.elapsed, 1e-9))
     ax.set_xlabel("seconds since the start")
     ax.set_ylabel("mean run time (s)" if run.racing else "mean cost")
@@ -289,17 +292,19 @@ def _training_costs(
     run: Run, changes: Sequence[tuple[float, int]]
 ) -> tuple[list[float], list[float]]:
     """Return the incumbent's mean cost so far at every race that changed it, or who it is."""
-    sums: dict[int, list[float]] = {}
+    sums: dict[int, tuple[float, int]] = {}
     pending = list(changes)
     incumbent = pending.pop(0)[1]
     times, costs = [], []
     for race in run.races:
         for trial in race.trials:
             if np.isfinite(trial.cost):
-                sums.setdefault(trial.configuration, []).append(trial.cost)
+                total, n = sums.get(trial.configuration, (0.0, 0))
+                sums[trial.configuration] = total + trial.cost, n + 1
         while pending and pending[0][0] <= race.walltime:
             incumbent = pending.pop(0)[1]
         if incumbent in sums:
             times.append(race.walltime)
-            costs.append(float(np.mean(sums[incumbent])))
+            total, n = sums[incumbent]
+            costs.append(total / n)
     return times, costs

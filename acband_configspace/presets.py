@@ -10,6 +10,10 @@ from typing import Any
 class Preset:
     """Settings that belong together; they mean what the same arguments mean everywhere.
 
+    But for one thing: with early stopping a simulated playoff lives on the races that were saved,
+    as far as they go, while a run sets its own aside, at most a quarter of the budget: how many
+    are saved in a run depends on its workers.
+
     >>> PRESETS["paper"].settings()["k"]
     2
     """

@@ -104,14 +104,16 @@ def _head(run: Run, incumbent: int) -> str:
 
 
 def _incumbent(run: Run, incumbent: int) -> str:
-    values = run.configurations.get(incumbent, {})
     default = run.default
+    # The first one may not have raced yet: groups are formed at random.
+    unraced = default if run.identity.get("first") == "default" and incumbent == 0 else {}
+    values = run.configurations.get(incumbent, unraced)
     rows, classes = [], []
     for name in sorted({*values, *default}):
         own, standard = values.get(name), default.get(name)
         rows.append([name, _value(standard), _value(own)])
-        classes.append("changed" if own != standard else "")
-    what = "the default configuration itself" if dict(values) == dict(default) else ""
+        classes.append("changed" if name in values and own != standard else "")
+    what = "" if any(classes) else "the default configuration itself"
     table = _table(["hyperparameter", "default", f"incumbent #{incumbent}"], rows, classes)
     n_changed = sum(map(bool, classes))
     note = (
@@ -140,7 +142,9 @@ def _winners(run: Run, epochs: Sequence[PlayedEpoch]) -> str:
                 name,
                 score,
                 f"{epoch.ended:.1f} s",
-                "as before" if before == epoch.winner else _difference(run, epoch.winner),
+                _difference(run, epoch.winner)
+                if before != epoch.winner or before is None
+                else "as before",
             ]
         )
         before = epoch.winner
@@ -206,7 +210,7 @@ def _causes(run: Run) -> str:
     rows = []
     for cause in [*CAUSES, *sorted(set(counts) - set(CAUSES))]:
         share = seconds[cause] / total
-        bar = f'<span class="bar {cause}" style="width:{100 * share:.1f}%"></span>'
+        bar = f'<span class="bar {html.escape(cause)}" style="width:{100 * share:.1f}%"></span>'
         rows.append(
             [cause, _MEANING.get(cause, ""), f"{counts[cause]:,}", f"{seconds[cause]:,.1f} s",
              f"{share:.0%}", _Raw(bar)]

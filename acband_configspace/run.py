@@ -86,7 +86,7 @@ class PlayedRace:
 
     @property
     def outcome(self) -> Outcome:
-        """What the race brought, as the core was told."""
+        """What the race brought, as the core was told where only winning counts."""
         counts = ("won", "finished", "lost")
         costs = [t.cost if t.cause in counts else math.inf for t in self.trials]
         return Outcome(costs, [trial.is_censored for trial in self.trials])
@@ -214,7 +214,9 @@ def _played_races(lines: list[dict[str, Any]]) -> Iterator[PlayedRace]:
         for number, ended in zip(line["racers"], line["trials"], strict=True):
             status, cost, time, cpu_time, start, end, info = ended
             key = (number, instance, seed, start, end)
-            cause = info.get("why") or _CAUSES_BY_STATUS.get(status, "crash")
+            cause = _CAUSES_BY_STATUS.get(status, "crash")
+            if cause != "finished" and info.get("why") in CAUSES:  # else it is the target's word
+                cause = info["why"]
             error = info.get("error")
             reused = key in seen
             seen.add(key)

@@ -130,7 +130,7 @@ class Schedule:
                 lambda n: _schedule(frame_for(n), budget), supply, at_most=budget * k
             )
         frame = frame_for(n_candidates)
-        if budget < (least := _minimum_budget(frame)):
+        if budget < (least := frame.minimum_budget):
             raise ValueError(
                 f"budget must be at least {least} races for {frame.n_candidates} configurations "
                 f"and k={frame.k} but got {budget}"
@@ -186,7 +186,7 @@ class Schedule:
             # With too few trials even for two configurations, these two race on what there is.
             n_candidates = _most_candidates(schedule_within, supply, at_most=n_trials)
         frame = frame_for(n_candidates)
-        least = _schedule(frame, _minimum_budget(frame)).n_trials
+        least = _schedule(frame, frame.minimum_budget).n_trials
         if n_trials < least:
             n_configs = frame.n_candidates + supply.n_given - 1
             raise ValueError(
@@ -208,7 +208,7 @@ class Schedule:
     ) -> int:
         """Return the least budget that gives every group of every round at least one race."""
         frame = Frame.checked(k, alpha, delta, n_candidates, n0, n_epochs=n_epochs, supply=supply)
-        return _minimum_budget(frame)
+        return frame.minimum_budget
 
     @property
     def n_configs(self) -> int:
@@ -331,14 +331,6 @@ def _most_candidates(
 
     most = at_most if supply.n_available is None else min(at_most, supply.n_available)
     return last_true(fits, 1, max(1, most))
-
-
-def _minimum_budget(frame: Frame) -> int:
-    def suffices(budget: int) -> bool:
-        epochs = frame.epochs(budget)
-        return all(round_.races_per_group for epoch in epochs for round_ in epoch.rounds)
-
-    return first_true(suffices, 1)
 
 
 def _largest_budget(frame: Frame, n_trials: int) -> int:

@@ -71,7 +71,8 @@ def level_for_run(overall: float, schedule: Schedule) -> float:
 
     A configuration races in at most one group of each round, whoever its opponents are. So by
     the union bound the test drops the best one that was drawn, where all races would have kept
-    it, with a probability of at most ``overall``: that much is added to the paper's δ.
+    it, with a probability of at most ``overall``: that much is added to the paper's δ. It holds
+    for the rounds of this schedule; further passes, and epochs that saved trials buy, come on top.
     """
     n_rounds = sum(len(epoch.rounds) for epoch in schedule.epochs)
     return probability("overall", overall) / max(1, n_rounds)

@@ -32,9 +32,11 @@ _COLUMNS = [
 def write_trials(run: Run, path: Path) -> None:
     """Write a line per trial: its place in the run, its end, and its configuration's values."""
     names = sorted({name for values in run.configurations.values() for name in values})
-    with path.open("w", newline="", encoding="utf-8") as file:
+    # A hyperparameter may be called "seed", or "cost"; an instance's name may be no UTF-8.
+    headings = [f"config.{name}" if name in _COLUMNS else name for name in names]
+    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.writer(file)
-        writer.writerow([*_COLUMNS, *names])
+        writer.writerow([*_COLUMNS, *headings])
         for race, trial in run.trials:
             values = run.configurations[trial.configuration]
             writer.writerow(

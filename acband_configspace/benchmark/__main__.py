@@ -34,7 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         module.add_arguments(commands.add_parser(name, help=summary, description=module.__doc__))
         modules[name] = module
     arguments = parser.parse_args(argv)
-    return int(modules[arguments.command].run(arguments))
+    try:
+        return int(modules[arguments.command].run(arguments))
+    except (OSError, ValueError) as error:  # a file, or an argument, that is not what it must be
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from acband_configspace.benchmark.simulation import simulate
 from acband_configspace.benchmark.sources import HELP, open_table
 from acband_configspace.benchmark.tables import RuntimeTable, family_table, synthetic_table
+from acband_configspace.checks import whole_number
 from acband_configspace.presets import PRESETS
 from acband_configspace.schedule import Schedule
 
@@ -79,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparisons."""
+    whole_number("seeds", arguments.seeds, at_least=1)
     names = arguments.table or list(MADE_UP)
     seeds = range(arguments.seeds)
     with concurrent.futures.ProcessPoolExecutor(arguments.workers) as pool:

@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import zipfile
+import zlib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -56,13 +57,13 @@ def load_table(path: str | os.PathLike[str], *, cutoff: float | None = None) -> 
     )
 
 
-def load_shipped(name: str = "minisat") -> RuntimeTable:
+def load_shipped(name: str = "minisat", *, cutoff: float | None = None) -> RuntimeTable:
     """Load a table that comes with this package: real runs, recorded by its ``record`` command."""
     if name not in SHIPPED:
         raise ValueError(f"name must be one of {', '.join(SHIPPED)} but got {name!r}")
     folder = resources.files("acband_configspace.benchmark") / "data"
     with resources.as_file(folder / f"{name}.npz") as path:
-        return load_npz(path)
+        return load_npz(path, cutoff=cutoff)
 
 
 def load_npy(path: str | os.PathLike[str], *, cutoff: float = PAPER_CUTOFF) -> RuntimeTable:
@@ -92,7 +93,7 @@ def load_npz(path: str | os.PathLike[str], *, cutoff: float | None = None) -> Ru
             provenance = json.loads(said)
     except TableError:
         raise
-    except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         _refuse(path, error)
     lowest = own_cutoff if cutoff is None else min(cutoff, own_cutoff)
     if runtimes.dtype == np.float16:  # small to store, slow to compute with

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +33,7 @@ from acband_configspace.benchmark.report import (
 )
 from acband_configspace.benchmark.sources import HELP, open_table
 from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.checks import whole_number
 
 EXPERIMENTS = {
     "main": "Tables 1 and 2 and the figures: all methods for each α",
@@ -79,11 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the experiments and report them."""
-    try:
-        table = open_table(arguments.table, cutoff=arguments.cutoff)
-    except (OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 2
+    whole_number("seeds", arguments.seeds, at_least=1)
+    table = open_table(arguments.table, cutoff=arguments.cutoff)
     print(
         f"{arguments.table}: {table.n_configs} configurations × {table.n_instances} instances, "
         f"cutoff {table.cutoff:g} s, δ = {arguments.delta:g}, {arguments.seeds} seeds, budget of "

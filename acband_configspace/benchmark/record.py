@@ -43,19 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
         if done % 100 == 0 or done == total:
             print(f"\r{done:,} of {total:,} runs", end="", file=sys.stderr, flush=True)
 
-    try:
-        recording = record(
-            get_solver(arguments.target),
-            plan,
-            journal,
-            folder,
-            workers=arguments.workers,
-            deadline=deadline,
-            on_progress=show,
-        )
-    except FileNotFoundError as error:
-        print(error, file=sys.stderr)
-        return 2
+    recording = record(
+        get_solver(arguments.target),
+        plan,
+        journal,
+        folder,
+        workers=arguments.workers,
+        deadline=deadline,
+        on_progress=show,
+    )
     print(file=sys.stderr)
     if not recording.instance_names:
         print("no instance is done yet: go on with the same options", file=sys.stderr)

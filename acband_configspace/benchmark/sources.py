@@ -30,7 +30,7 @@ def open_table(name: str, *, cutoff: float | None = None) -> RuntimeTable:
     (30, 200)
     """
     if name in SHIPPED:
-        return load_shipped(name)
+        return load_shipped(name, cutoff=cutoff)
     if not name.startswith(("synthetic:", "families:")):
         return load_table(name, cutoff=cutoff)
     match = _MADE_UP.fullmatch(name)

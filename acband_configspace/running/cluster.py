@@ -176,6 +176,7 @@ class RaceCluster:
         race.is_cancelled = True
         if race in self._waiting:
             self._waiting.remove(race)
+            self._roster.release(race.number)  # a worker may be kept free for it
             self._end(race, RacerStatus.CANCELLED)
         self._to_cancel += [sent for sent in self._sent.values() if sent.race is race]
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from acband_configspace.running.messages import Job
 from acband_configspace.running.race import RaceReport, RacerReport, RacerStatus
@@ -100,6 +100,13 @@ class TrackDriver:
         if self._closed:  # the thread may not have seen this command any more
             self._refuse_waiting()
 
+    def _next_command(self) -> _Start | _Cancel | _Close | None:
+        # Not ``empty`` and then ``get``: another thread may refuse what is waiting meanwhile.
+        try:
+            return self._commands.get_nowait()
+        except Empty:
+            return None
+
     # --- in the driver's thread --------------------------------------------------------------
 
     def _drive(self) -> None:
@@ -129,12 +136,12 @@ class TrackDriver:
             happened = selector.select(IDLE_SECONDS if idle else None)
         with contextlib.suppress(BlockingIOError):
             self._bell.recv(4096)
-        if not happened:
+        # Without a race the track has nothing to say but that its starter is gone.
+        if idle and (not happened or any(key.fileobj is self._track for key, _ in happened)):
             self._give_up_track()
 
     def _obey(self) -> None:
-        while not self._commands.empty():
-            command = self._commands.get()
+        while (command := self._next_command()) is not None:
             if isinstance(command, _Start):
                 self._start(command.order, command.answer)
             elif isinstance(command, _Cancel):
@@ -171,8 +178,7 @@ class TrackDriver:
             self._answers.popitem()[1].set_exception(error)
 
     def _refuse_waiting(self) -> None:
-        while not self._commands.empty():
-            command = self._commands.get()
+        while (command := self._next_command()) is not None:
             if isinstance(command, _Start):
                 command.answer.set_exception(DriverClosedError("the driver is closed"))
 

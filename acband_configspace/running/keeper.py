@@ -58,13 +58,20 @@ class Keeper:
         while not self._starter_is_gone:
             self._selector.select()
             self._clear_wakeup()
-            for message in self._messages():
-                if isinstance(message, RunRacer):  # others came too late for the last racer
-                    self._channel.send(self._run(message))
+            messages = self._messages()
+            for position, message in enumerate(messages):
+                if isinstance(message, RunRacer):  # others before it came too late for the last
+                    self._channel.send(self._run(message, orders=messages[position + 1 :]))
+                    break
 
-    def _run(self, order: RunRacer) -> RacerReport:
-        """See one racer through, until nothing of it is alive."""
-        run = RacerRun(order, self._limits, self._target, private=self._private())
+    def _run(self, order: RunRacer, *, orders: list[object]) -> RacerReport:
+        """See one racer through, until nothing of it is alive; ``orders`` came with the first."""
+        try:
+            run = RacerRun(order, self._limits, self._target, private=self._private())
+        except OSError as error:  # no more processes, or descriptors
+            why = f"the racer could not be started: {error}"
+            return RacerReport(RacerStatus.CRASHED, started=time.time(), error=why)
+        self._obey(run, orders)
         for pipe in run.streams.open_pipes:
             self._selector.register(pipe, selectors.EVENT_READ)
         while not run.is_over:
@@ -91,15 +98,18 @@ class Keeper:
         for key, _ in ready:
             if key.fd in run.streams.open_pipes and run.streams.read(key.fd) == 0:
                 self._close_pipe(run, key.fd)
-        for message in self._messages():
-            if isinstance(message, LowerLimit):
-                run.lower_limit(message.best)
-            elif isinstance(message, StopRacer):
-                run.stopped = RacerStatus.CANCELLED
+        self._obey(run, self._messages())
         if self._starter_is_gone:
             run.stopped = RacerStatus.CANCELLED
         if not run.is_over:
             run.stopped = run.broken_limit()
+
+    def _obey(self, run: RacerRun, orders: list[object]) -> None:
+        for order in orders:
+            if isinstance(order, LowerLimit):
+                run.lower_limit(order.best)
+            elif isinstance(order, StopRacer):
+                run.stopped = RacerStatus.CANCELLED
 
     def _stop_tree(self, run: RacerRun) -> None:
         """TERM, a short grace, KILL, reap: returns when nothing is left below this process."""

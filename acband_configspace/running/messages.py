@@ -6,16 +6,20 @@
                                     <--Ready, SetupFailed, RaceDone--
     starter  --RunRacer, LowerLimit, StopRacer-->  keeper
              <--Finished, RacerReport--
-    racer    --CallEnd or StartFailed-->  keeper
+    racer    --the moment, then CallEnd or StartFailed-->  keeper
 """
 
 from __future__ import annotations
 
 import pickle
+import struct
 from dataclasses import dataclass
 from typing import Any
 
 from acband_configspace.running.race import Clock, RacerReport, RacerStatus
+
+#: What a racer sends first: when its function returned, by the system-wide monotonic clock.
+ENDED = struct.Struct("d")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ Job = CommandJob | CallJob | BrokenJob
 class Setup:
     """The first message: everything the starter must know before it can start racers."""
 
+    arguments: list[str]
+    """The user's ``sys.argv``, which a target may look at."""
     function: bytes | None
     shared: bytes
     slots: int

@@ -19,6 +19,9 @@ import psutil
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+#: Not every kernel lists a process's children.
+LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
 #: Elsewhere a process whose parent has ended can no longer be found, unless by its group.
 ADOPTS_ORPHANS = sys.platform == "linux"
 
@@ -42,7 +45,7 @@ def die_with_parent(parent: int) -> None:
 
 def descendants(pid: int) -> list[int]:
     """Return the processes below a process, parents before their children."""
-    if not ADOPTS_ORPHANS:
+    if not LISTS_CHILDREN:
         return [process.pid for process in psutil.Process(pid).children(recursive=True)]
     found = children(pid)
     for child in found:  # grows while it is walked
@@ -52,7 +55,7 @@ def descendants(pid: int) -> list[int]:
 
 def children(pid: int) -> list[int]:
     """Return the children of a process, whichever of its threads started them."""
-    if not ADOPTS_ORPHANS:
+    if not LISTS_CHILDREN:
         return [process.pid for process in psutil.Process(pid).children()]
     found: list[int] = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
@@ -117,12 +120,13 @@ def living_cpu_time(pids: Iterable[int]) -> float:
     return total
 
 
-def used_memory_mb(pids: Iterable[int], *, limit_mb: int) -> float:
+def used_memory_mb(pids: Iterable[int], *, limit_mb: int, without: int | None = None) -> float:
     """Return the megabytes that processes use together, exactly only if near the limit.
 
     A forked process shares most of its memory with its parent. Resident sizes count shared pages
     again and again but are quick to read, so they are asked first; only if they exceed the limit
-    the proportional sizes, which share out each page among its users, decide.
+    the proportional sizes, which share out each page among its users, decide. What a process was
+    born with is not its own: name the one it was forked ``without``, whose share is as large.
     """
     processes = []
     for pid in pids:
@@ -131,7 +135,10 @@ def used_memory_mb(pids: Iterable[int], *, limit_mb: int) -> float:
     resident = _total_memory_mb(processes, proportional=False)
     if resident <= limit_mb:
         return resident
-    return _total_memory_mb(processes, proportional=True)
+    own = _total_memory_mb(processes, proportional=True)
+    if without is not None:
+        own -= _total_memory_mb([psutil.Process(without)], proportional=True)
+    return own
 
 
 def _total_memory_mb(processes: list[psutil.Process], *, proportional: bool) -> float:

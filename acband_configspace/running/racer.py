@@ -12,11 +12,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, NoReturn
 
 from acband_configspace.running.messages import (
+    ENDED,
     BrokenJob,
     CallEnd,
     CallJob,
@@ -53,19 +54,24 @@ def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerPr
     By hand instead of with ``subprocess`` and ``multiprocessing``: neither can share its children
     with a keeper that reaps whatever ends below it.
     """
-    output, errors, result = os.pipe(), os.pipe(), os.pipe()
-    pid = None
-    if isinstance(job, CommandJob):
-        try:
-            pid = _spawn(job.arguments, output=output[1], errors=errors[1])
-        except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
-            job = BrokenJob(explain_start_failure(job.arguments[0], error))
-    if pid is None:
-        reading_ends = (output[0], errors[0], result[0])
-        pid = _fork(job, target, (*private, *reading_ends), output[1], errors[1], result[1])
-    for _, writing_end in (output, errors, result):
-        os.close(writing_end)
-    return RacerProcess(pid, output=output[0], errors=errors[0], result=result[0])
+    with contextlib.ExitStack() as reading_ends, contextlib.ExitStack() as writing_ends:
+        pipes = []
+        for _ in ("output", "errors", "result"):
+            pipes.append(os.pipe())
+            reading_ends.callback(os.close, pipes[-1][0])
+            writing_ends.callback(os.close, pipes[-1][1])
+        (output, to_output), (errors, to_errors), (result, to_result) = pipes
+        pid = None
+        if isinstance(job, CommandJob):
+            try:
+                pid = _spawn(job.arguments, output=to_output, errors=to_errors)
+            except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
+                job = BrokenJob(explain_start_failure(job.arguments[0], error))
+        if pid is None:
+            private = (*private, output, errors, result)
+            pid = _fork(job, target, private, to_output, to_errors, to_result)
+        reading_ends.pop_all()
+    return RacerProcess(pid, output=output, errors=errors, result=result)
 
 
 def _spawn(arguments: tuple[str, ...], *, output: int, errors: int) -> int:
@@ -81,7 +87,8 @@ def _spawn(arguments: tuple[str, ...], *, output: int, errors: int) -> int:
         ),
         setsid=True,
         setsigmask=(),
-        setsigdef=(signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ),  # which Python ignores
+        # What Python ignores, and what its keeper does.
+        setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ),
     )
 
 
@@ -118,13 +125,20 @@ def _leave_keeper(keeper: int, *, output: int, errors: int) -> None:
 def _perform(job: Job, target: LoadedTarget, result: int) -> NoReturn:
     racer = os.getpid()
     message: CallEnd | StartFailed
+    ended, returned = time.monotonic(), None
     if isinstance(job, CallJob):
-        message = _call(job, target)
+        message, returned = _call(job, target)
+        ended = message.ended
     else:
         assert isinstance(job, BrokenJob), "commands are spawned"
         message = StartFailed(job.error)
     if os.getpid() == racer:  # else a process the function forked has returned from it as well
         with os.fdopen(result, "wb") as pipe:
+            # The moment first: what was returned may be large, which is not the racer's time.
+            pipe.write(ENDED.pack(ended))
+            pipe.flush()
+            if isinstance(message, CallEnd):
+                message = replace(message, returned=PickledValue.of(returned))
             pickle.dump(message, pipe)
     os._exit(0)
 
@@ -169,12 +183,15 @@ class _SharedUnpickler(pickle.Unpickler):
         return self._shared
 
 
-def _call(job: CallJob, target: LoadedTarget) -> CallEnd:
-    """Call the function and say how it went."""
+def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
+    """Call the function and say how it went, and what it returned."""
     assert target.function is not None, "calls are only sent for targets with a function"
     returned: object = None
     error: str | None = None
     status = RacerStatus.FINISHED
+    if "numpy.random" in sys.modules:
+        # As Python's own generator does: else all racers, forked from one process, draw the same.
+        sys.modules["numpy.random"].seed()
     try:
         positional, named = _SharedUnpickler(job.arguments, target.shared).load()
         returned = target.function(*positional, **named)
@@ -187,6 +204,6 @@ def _call(job: CallJob, target: LoadedTarget) -> CallEnd:
         status, error = RacerStatus.CRASHED, traceback.format_exc()
     ended = time.monotonic()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # the function may have closed it
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # it may have closed it
             stream.flush()
-    return CallEnd(ended, status, error, PickledValue.of(returned))
+    return CallEnd(ended, status, error), returned

@@ -11,7 +11,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from acband_configspace.running import process_tree
-from acband_configspace.running.messages import CallEnd, CommandJob, Limits, RunRacer, StartFailed
+from acband_configspace.running.messages import (
+    ENDED,
+    CallEnd,
+    CallJob,
+    CommandJob,
+    Limits,
+    RunRacer,
+    StartFailed,
+)
 from acband_configspace.running.output import RacerStreams
 from acband_configspace.running.race import RacerReport, RacerStatus, ScriptReport
 from acband_configspace.running.racer import LoadedTarget, launch
@@ -20,6 +28,8 @@ from acband_configspace.running.racer import LoadedTarget, launch
 MEMORY_INTERVAL = 0.05
 #: ... and more if the limit is too far away to be reached sooner at this many megabytes a second.
 MEMORY_GROWTH = 4000.0
+#: Seconds: epoll refuses more than 24 days. Whoever waits looks again anyway.
+LONGEST_WAIT = 86_400.0
 #: The kernel counts other processes' CPU time in steps of this many seconds.
 CPU_CLOCK_STEP = 0.01
 #: With clock="cpu", a racer that sleeps instead of computing is stopped after this many elapsed
@@ -90,20 +100,21 @@ class RacerRun:
         if self._limits.memory_limit_mb is not None:
             waits.append(self._memory_look - now)
         if self._limits.clock == "wall":
-            waits.append(self._started + self._limit - now)
+            if self._returned is None:
+                waits.append(self._started + self._limit - now)
         elif self._limit < math.inf:
             # The tree cannot use CPU time faster than on all cores at once.
             soonest = (self._limit - self._cpu_so_far()) / (os.cpu_count() or 1)
             waits.append(max(soonest, CPU_CLOCK_STEP))
             waits.append(self._wall_deadline() - now)
         wait = min(waits, default=math.inf)
-        return max(wait, 0.0) if wait < math.inf else None
+        return min(max(wait, 0.0), LONGEST_WAIT) if wait < math.inf else None
 
     def broken_limit(self) -> RacerStatus | None:
         """Return why the racer must be stopped now, if it must."""
         now = time.monotonic()
         if self._limits.clock == "wall":
-            too_long = now - self._started >= self._limit
+            too_long = (self._returned or now) - self._started >= self._limit
         elif self._limit < math.inf:
             too_long = self._cpu_so_far() > self._limit or now >= self._wall_deadline()
         else:
@@ -112,12 +123,23 @@ class RacerRun:
             return RacerStatus.LOST if self._best <= self._cutoff else RacerStatus.CUTOFF
         return self._broken_memory_limit(now)
 
+    @property
+    def _returned(self) -> float | None:
+        """When the function returned, known before all of what it returned has arrived."""
+        if len(self.streams.result) < ENDED.size:
+            return None
+        (moment,) = ENDED.unpack_from(self.streams.result)
+        return float(moment)
+
     def _broken_memory_limit(self, now: float) -> RacerStatus | None:
         limit_mb = self._limits.memory_limit_mb
         if limit_mb is None or now < self._memory_look:
             return None
         tree = process_tree.descendants(os.getpid())
-        left_mb = limit_mb - process_tree.used_memory_mb(tree, limit_mb=limit_mb)
+        inherited = isinstance(self._job, CallJob)  # a command shares nothing with us
+        left_mb = limit_mb - process_tree.used_memory_mb(
+            tree, limit_mb=limit_mb, without=os.getpid() if inherited else None
+        )
         self._memory_look = now + max(MEMORY_INTERVAL, left_mb / MEMORY_GROWTH)
         return RacerStatus.MEMORY if left_mb < 0 else None
 
@@ -155,7 +177,7 @@ class RacerRun:
     def _read_result(self) -> CallEnd | StartFailed | None:
         """Return what the racer has sent in the end, if that is complete."""
         try:
-            result: CallEnd | StartFailed = pickle.loads(self.streams.result)
+            result: CallEnd | StartFailed = pickle.loads(self.streams.result[ENDED.size :])
         except Exception:  # killed while it wrote, or something else wrote into the pipe
             return None
         return result

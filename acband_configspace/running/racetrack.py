@@ -37,8 +37,7 @@ from acband_configspace.running.targets import Target
 
 #: Not ``-m``: only with our own search path is the package sure to be found.
 _STARTER_CODE = (
-    "import json, sys; descriptor = int(sys.argv[1]); "
-    "sys.path[:], sys.argv[:] = json.loads(sys.argv[2]); "
+    "import json, sys; descriptor = int(sys.argv[1]); sys.path[:] = json.loads(sys.argv[2]); "
     "from acband_configspace.running.starter import main; main(descriptor)"
 )
 #: Seconds beyond the grace that closing waits for the racers to be gone.
@@ -137,6 +136,9 @@ class RaceTrack:
     def _load(self) -> None:
         self._channel.send(
             Setup(
+                # Not on the command line: that may be too long, and ``pkill -f`` would find the
+                # starter by the name of the user's script, and kill it before its racers.
+                arguments=sys.argv,
                 function=self._target.pickled_function,
                 shared=_pickled(self._shared),
                 slots=self.slots,
@@ -233,7 +235,8 @@ class RaceTrack:
     def _receive(self, timeout: float | None) -> list[Ready | SetupFailed | RaceDone]:
         with selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ)
-            selector.select(timeout)
+            # epoll refuses more than 24 days.
+            selector.select(timeout if timeout is None else min(timeout, 86_400.0))
         try:
             return self._channel.receive()
         except EOFError:
@@ -288,10 +291,10 @@ def _with_value(racer: RacerReport) -> RacerReport:
 def _start_starter() -> tuple[Channel, subprocess.Popen[bytes]]:
     """Start a fresh interpreter; it imports this package and waits for its setup."""
     ours, theirs = channel_pair()
-    inherited = json.dumps([[entry for entry in sys.path if isinstance(entry, str)], sys.argv])
+    search_path = json.dumps([entry for entry in sys.path if isinstance(entry, str)])
     try:
         starter = subprocess.Popen(
-            [sys.executable, "-c", _STARTER_CODE, str(theirs.fileno()), inherited],
+            [sys.executable, "-c", _STARTER_CODE, str(theirs.fileno()), search_path],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # out of reach of the terminal's Ctrl-C

@@ -8,6 +8,7 @@ something else when a racer finishes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import math
 import os
@@ -38,6 +39,9 @@ from acband_configspace.running.messages import (
 )
 from acband_configspace.running.race import RacerReport, RacerStatus
 from acband_configspace.running.racer import LoadedTarget
+
+#: Seconds to wait for a process to become available for a keeper.
+FORK_PATIENCE = 10.0
 
 
 class _Race:
@@ -203,7 +207,7 @@ class Starter:
     def _add_keeper(self) -> None:
         """Fork a keeper. It inherits the loaded target, and closes all that is not its own."""
         ours, theirs = channel_pair()
-        pid = os.fork()
+        pid = _fork()
         if pid == 0:
             try:
                 for keeper in self._keepers:
@@ -260,6 +264,16 @@ class Starter:
         self._kill_orphans()
 
 
+def _fork() -> int:
+    """Fork, with some patience if there are too many processes at the moment."""
+    deadline = time.monotonic() + FORK_PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(BlockingIOError):
+            return os.fork()
+        time.sleep(0.05)
+    return os.fork()
+
+
 def _watch_process(pid: int) -> int | None:
     """Return a descriptor that becomes readable when a process ends, where there is such a thing.
 
@@ -275,7 +289,9 @@ def _watch_process(pid: int) -> int | None:
 
 
 def _load_target(setup: Setup) -> LoadedTarget:
+    sys.argv[:] = setup.arguments
     function = None if setup.function is None else pickle.loads(setup.function)
+    _restore_script(function)
     target = LoadedTarget(function, shared=pickle.loads(setup.shared))
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # or every racer would print again what importing has printed
@@ -283,6 +299,20 @@ def _load_target(setup: Setup) -> LoadedTarget:
     gc.collect()
     gc.freeze()
     return target
+
+
+def _restore_script(function: object) -> None:
+    """Put what the target uses of the user's script where pickle looks for it.
+
+    A pool of processes that the target starts gets its functions by name, from ``__main__``.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = getattr(function, "__func__", function)
+    if getattr(function, "__module__", None) == "__main__":
+        names = getattr(function, "__globals__", {})
+        script = vars(sys.modules["__main__"])
+        script.update({n: value for n, value in names.items() if not n.startswith("__")})
 
 
 def _receive_setup(channel: Channel) -> Setup | None:
@@ -315,7 +345,9 @@ def main(descriptor: int) -> None:
         return
     for number, handler in (  # loading may have changed them
         (signal.SIGINT, signal.SIG_IGN),
-        (signal.SIGTERM, signal.SIG_DFL),
+        # We end with the user's process, after our racers: whoever is told to end with it, by
+        # a batch system or ``pkill``, must not leave them alone.
+        (signal.SIGTERM, signal.SIG_IGN),
         (signal.SIGCHLD, signal.SIG_DFL),
     ):
         signal.signal(number, handler)

@@ -95,9 +95,10 @@ class Accounting:
             # Whoever finishes first has won, also if it reports a cost of its own.
             least = self._finishing_cost(winner) if winner is not None else 0.0
             return max(self._seconds(racer), least)
-        if racer.status is RacerStatus.CRASHED and math.isfinite(self.crash_cost):
+        crashed = racer.status is RacerStatus.CRASHED
+        if self.cutoff is None or (crashed and math.isfinite(self.crash_cost)):
             return self.crash_cost
-        return self.par * (self.cutoff or racer.time)
+        return self.par * self.cutoff
 
     def _finishing_cost(self, racer: RacerReport) -> float:
         if racer.reported is not None and isinstance(racer.reported.cost, float):

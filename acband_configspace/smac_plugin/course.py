@@ -204,6 +204,7 @@ class Course:
                 n_given=n_given, n_instances=n_instances, results_kept=not self._rules.racing
             ),
             n_known=n_known,
+            spend=self._rules.spend,
         )
         if isinstance(plan, PassPlan):
             logger.info("Pass %s: %s", number + 1, plan.schedule)

@@ -23,6 +23,10 @@ FIRST_PASS_TRIALS = 50
 #: A further pass on fewer trials than this would let a newcomer dethrone the winner by luck.
 LEAST_FURTHER_TRIALS = 2 * SENSIBLE_RACES
 
+#: With saved trials spent on further epochs, at most so many times the planned configurations are
+#: drawn: for more, early stopping would have to save ten trials of eleven.
+FURTHER_CONFIGURATIONS = 10
+
 
 @dataclass(frozen=True)
 class PassPlan:
@@ -121,6 +125,7 @@ class PassPlanner:
         *,
         supply: Supply,
         n_known: int,
+        spend: str = "nothing",
     ) -> PassPlan | str:
         """Plan the pass after those before, or say why there is none."""
         limit = self._scenario.n_trials
@@ -137,11 +142,14 @@ class PassPlanner:
                 )
         schedule = self._fit(left, supply, number=len(before))
         n_wanted = n_known + schedule.n_configs
-        n_there = configurations.draw(n_wanted)
-        if n_there < n_wanted:
-            logger.info(
-                "The space has %s configurations, fewer than planned: all are used.", n_there
-            )
+        # How many a finite space has must be known before further epochs ask for them.
+        n_at_most = n_wanted if spend == "nothing" else FURTHER_CONFIGURATIONS * n_wanted
+        n_there = configurations.draw(n_at_most)
+        if n_there < n_at_most:
+            if n_there < n_wanted:
+                logger.info(
+                    "The space has %s configurations, fewer than planned: all are used.", n_there
+                )
             fewer = dataclasses.replace(supply, n_available=n_there - n_known)
             schedule = self._fit(left, fewer, number=len(before))
         if not schedule.n_races:

@@ -213,8 +213,6 @@ class RaceRunner(AbstractRunner):
 
     def wait(self) -> None:
         """Wait until a trial is over; if the time is, stop them all."""
-        if self.seconds_left() <= 0:
-            self.stop()
         self._collect(wait=True)
 
     def is_running(self) -> bool:  # noqa: D102
@@ -304,9 +302,10 @@ class RaceRunner(AbstractRunner):
         if self._track is None or not self._trials:
             return False
         seconds = self.seconds_left() if wait else 0.0
-        # When the time is up all are stopped, and gone within the grace.
-        endless = wait and (math.isinf(seconds) or seconds <= 0)
-        reports = self._track.wait(None if endless else seconds)
+        if wait and seconds <= 0:
+            self.stop()
+            seconds = math.inf  # they are gone within the grace
+        reports = self._track.wait(None if seconds == math.inf else seconds)
         for report in reports:
             trials = self._trials.pop(report.key)
             self._cancelled.discard(report.key)

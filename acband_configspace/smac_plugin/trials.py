@@ -43,12 +43,17 @@ def is_censored(value: TrialValue) -> bool:
 
     A racer that met the cutoff is done: it would meet it again.
     """
-    return value.additional_info.get("why") == "lost"
+    return _why(value) == "lost"
 
 
 def is_cancelled(value: TrialValue) -> bool:
     """Return whether a racer was stopped with its whole race."""
-    return value.additional_info.get("why") == "cancelled"
+    return _why(value) == "cancelled"
+
+
+def _why(value: TrialValue) -> object:
+    # A trial that succeeded has nothing to explain; what it says is the target's own word.
+    return None if value.status == StatusType.SUCCESS else value.additional_info.get("why")
 
 
 def outcome_of(values: Sequence[TrialValue], *, needs_all_costs: bool) -> Outcome:

@@ -48,6 +48,6 @@ class ACBand:
             result.cpu_time,
             result.wall_time,
             result.n_configs,
-            result.n_instances,
+            min(result.n_instances, table.n_instances),
             result.configurations,
         )

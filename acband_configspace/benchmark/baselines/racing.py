@@ -21,8 +21,8 @@ from acband_configspace.statistics import wins
 class UniformRacing:
     """Every race has k configurations drawn at random; the largest share of wins is returned.
 
-    As many configurations (N and θ_0) and as many races as AC-Band has, paid for in the same way:
-    what AC-Band gains beyond this, it gains by eliminating.
+    As many configurations (N and θ_0) and as many races as AC-Band has, paid for in the same way,
+    but without its eliminations and its epochs: here every race of a configuration counts.
     """
 
     k: int = 2

@@ -76,11 +76,10 @@ def record(
     Raises:
         ValueError: if the journal is that of another recording.
     """
+    runtimes = np.full((plan.n_configs, plan.n_instances), np.nan, dtype=np.float32)
+    header = _read_journal(journal, _header(solver, plan), runtimes)  # before anything is written
     configurations = solver.configurations(plan.n_configs, plan.seed)
     instances = solver.instances(plan.n_instances, plan.seed, folder)
-    header = _header(solver, plan)
-    runtimes = np.full((plan.n_configs, plan.n_instances), np.nan, dtype=np.float32)
-    header = _read_journal(journal, header, runtimes)
     n_done = int((~np.isnan(runtimes)).sum())
     with journal.open("a") as lines:
         if lines.tell() == 0:
