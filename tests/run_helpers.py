@@ -23,9 +23,11 @@ def make_space():
     return space
 
 
-def make_run(folder, *, n_trials=300, **options):
+def make_run(folder, *, target=cost, space=None, **options):
     """Run AC-Band to its end and return the facade."""
-    scenario = Scenario(make_space(), n_trials=n_trials, seed=3, output_directory=folder)
-    facade = ACBandFacade(scenario, cost, logging_level=False, progress=False, **options)
+    settings = {name: options.pop(name) for name in ("n_trials", "crash_cost") if name in options}
+    settings = {"n_trials": 300, "seed": 3, "output_directory": folder, **settings}
+    scenario = Scenario(space or make_space(), **settings)
+    facade = ACBandFacade(scenario, target, logging_level=False, progress=False, **options)
     facade.optimize()
     return facade

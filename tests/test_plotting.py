@@ -76,6 +76,14 @@ def test_test_costs_are_drawn_beside_the_training_costs(run):
     assert len(training.get_xdata()) > 1
 
 
+def test_costs_may_be_negative_and_test_costs_unknown(tmp_path):
+    facade = make_run(tmp_path, target=lambda config, seed=0: -config["x"])
+    ax = plot_incumbent(Run.load(facade.scenario.output_directory), test_costs={9999: 1.0})
+    low, high = ax.get_ylim()
+    costs = ax.lines[0].get_ydata()
+    assert low < min(costs) <= max(costs) < high
+
+
 def test_the_schedule_has_a_bar_a_round():
     schedule = Schedule.plan(20118, k=2)
     ax = plot_schedule(schedule)

@@ -8,9 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from ConfigSpace import ConfigurationSpace
 from run_helpers import make_run
 
 pytest.importorskip("matplotlib")
@@ -19,6 +21,7 @@ from acband_configspace.__main__ import main
 from acband_configspace.bracket import incumbents
 from acband_configspace.report import html_report
 from acband_configspace.run import Run
+from acband_configspace.trials_csv import write_trials
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -81,13 +84,40 @@ def test_the_page_says_what_happened(directory):
 
 
 def test_a_run_without_a_race_has_a_page_too(directory):
-    from dataclasses import replace
-
     run = Run.load(directory)
     page = html_report(replace(run, races=(), configurations={}, finished=None))
     assert "No race is over yet." in page
     page = html_report(replace(run, races=run.races[:5], finished=None))
     assert "Running or interrupted" in page
+
+
+def test_the_default_is_known_before_it_has_raced(directory):
+    run = Run.load(directory)
+    [first] = [race for race in run.races if 0 not in race.racers][:1]
+    configurations = {n: c for n, c in run.configurations.items() if n in first.racers}
+    begun = replace(run, races=(first,), configurations=configurations, finished=None)
+    assert "The incumbent is the default configuration itself" in html_report(begun)
+
+
+def test_what_a_target_says_of_itself_is_its_own_word(tmp_path):
+    def target(config, seed=0):
+        return config["x"], {"why": "<b>lost</b>" if seed % 2 else "lost"}
+
+    facade = make_run(tmp_path, target=target)
+    run = Run.load(facade.scenario.output_directory)
+    assert {trial.cause for _, trial in run.trials} == {"won", "finished"}
+    assert facade.intensifier.get_incumbent()["x"] < 5
+    assert "<b>lost" not in html_report(run)
+
+
+def test_columns_have_names_of_their_own(tmp_path):
+    space = ConfigurationSpace({"cost": (0.0, 1.0), "seed": (1, 9), "x": (0.0, 1.0)})
+    facade = make_run(tmp_path, space=space, target=lambda config, seed=0: config["x"] + 7)
+    table = tmp_path / "trials.csv"
+    write_trials(Run.load(facade.scenario.output_directory), table)
+    rows = list(csv.DictReader(table.open()))
+    assert all(float(row["cost"]) == float(row["x"]) + 7 for row in rows)
+    assert all(0 <= float(row["config.cost"]) <= 1 for row in rows)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")

@@ -120,6 +120,20 @@ def test_a_schedule_keeps_its_budget_and_ends_with_one(inputs):
         assert epoch.n_races <= epoch.budget
 
 
+@given(schedules, st.integers(1, 200), st.sampled_from([None, 1, 2]))
+def test_a_playoff_leaves_every_group_a_race(inputs, playoff, n_epochs):
+    k, n_candidates, _, factor = inputs
+    sizes = {"k": k, "n_candidates": n_candidates, "n_epochs": n_epochs}
+    budget = int(Schedule.minimum_budget(**sizes) * factor)
+    planned = Schedule.plan(budget, **sizes, playoff=playoff)
+    for schedule in (planned, Schedule.for_trials(planned.n_trials, **sizes, playoff=playoff)):
+        rounds = [round_ for epoch in schedule.epochs for round_ in epoch.rounds]
+        assert min(round_.races_per_group for round_ in rounds) >= 1
+        assert schedule.n_races <= schedule.budget
+        assert schedule.set_aside <= max(1, schedule.budget // 4)
+    assert schedule.n_trials <= planned.n_trials
+
+
 @given(schedules)
 def test_the_minimum_budget_is_the_minimum(inputs):
     k, n_candidates, n0, _ = inputs

@@ -10,6 +10,7 @@ from acband_configspace.benchmark.__main__ import main
 from acband_configspace.benchmark.baselines.acband import ACBand
 from acband_configspace.benchmark.experiments import Row, car_grid, fit_to, hyperband_grid
 from acband_configspace.benchmark.report import as_table, claims, pareto_front, summarise
+from acband_configspace.benchmark.sources import open_table
 from acband_configspace.benchmark.tables import synthetic_table
 
 
@@ -65,6 +66,25 @@ def test_a_small_table_lowers_n():
 def test_an_unknown_table_is_said(tmp_path, capsys):
     assert main(["paper", "--table", str(tmp_path / "none.npz")]) == 2
     assert "there is no runtime table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("paper --seeds 0", "seeds must be at least 1 but got 0"),
+        ("paper --alpha 2", "alpha must lie strictly between 0 and 1 but got 2.0"),
+        ("beyond --table none.npz", "there is no runtime table"),
+        ("record --cutoff 0", "cutoff must be"),
+    ],
+)
+def test_wrong_arguments_are_said(options, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(options.split()) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_shipped_table_may_be_cut():
+    assert open_table("minisat", cutoff=0.1).cutoff == 0.1 < open_table("minisat").cutoff
 
 
 def test_pareto_front_and_claims():

@@ -15,8 +15,17 @@ from cluster_targets import Counted, Unloadable, run
 from dask.distributed import Client
 
 from acband_configspace.errors import NoWorkersError, SchedulerLostError
-from acband_configspace.running import PythonTarget, RaceReport, RaceSpec, TargetLoadError
+from acband_configspace.running import (
+    CommandTarget,
+    PythonTarget,
+    RaceReport,
+    RaceSpec,
+    RaceTrack,
+    TargetLoadError,
+)
 from acband_configspace.running.cluster import RaceCluster
+from acband_configspace.running.driver import RaceOrder, TrackDriver
+from acband_configspace.running.messages import CommandJob
 
 
 @pytest.fixture
@@ -218,6 +227,44 @@ def test_a_cancelled_race_is_stopped_and_reported(
     assert reports[0].racers[0].time > 0, "what it took is accounted for"
     assert not _is_alive(tmp_path / "0")
     assert not (tmp_path / "1").exists()
+
+
+def test_a_worker_kept_free_for_a_cancelled_race_is_used_again(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster], tmp_path: Path
+) -> None:
+    """A race that lost its worker is run again alone; the worker is kept free for it."""
+    workers = cluster.have_workers(1, 1)
+    races = open_cluster(racers=1)
+    for name in ("lost", "long"):
+        races.start(
+            RaceSpec(name, _seconds(60 if name == "lost" else 4, file=str(tmp_path / name)))
+        )
+    _wait_for(races, lambda: _is_alive(tmp_path / "lost") and _is_alive(tmp_path / "long"))
+    pid = int((tmp_path / "lost").read_text())
+    ancestors = {process.pid for process in psutil.Process(pid).parents()}
+    [doomed] = [worker for worker in workers if worker.pid in ancestors]
+    kill(doomed)
+    _wait_for(races, lambda: len(cluster.client.scheduler_info()["workers"]) == 1)
+    races.wait(0.5)
+    races.cancel("lost")
+    races.start(RaceSpec("next", _seconds(0)))
+    reports = _all_reports(races)
+    assert _statuses(reports["lost"]) == ["cancelled"]
+    assert _statuses(reports["next"]) == ["finished"]
+
+
+def test_a_starter_that_dies_while_nothing_runs_is_replaced() -> None:
+    others = set(psutil.Process().children())
+    driver = TrackDriver(lambda: RaceTrack(CommandTarget("true"), slots=1))
+    order = (CommandJob(("true",)),), True
+    assert driver.run(RaceOrder("a", *order)).winner == 0
+    before = time.process_time()
+    [starter] = set(psutil.Process().children()) - others
+    starter.kill()
+    time.sleep(0.5)
+    assert time.process_time() - before < 0.3, "it waits, it does not spin"
+    assert driver.run(RaceOrder("b", *order)).winner == 0
+    driver.close(5)
 
 
 def test_races_of_a_client_that_is_gone_are_stopped(cluster: Cluster, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import pickle
+import random
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy
 import pytest
 from race_helpers import race, statuses
 
@@ -168,6 +170,48 @@ def test_large_values_arrive():
     assert run_function(lambda c: b"x" * 5_000_000).returned == b"x" * 5_000_000
 
 
+class SlowToPickle:
+    def __reduce__(self):
+        time.sleep(1)
+        return int, ()
+
+
+def test_what_is_returned_is_not_part_of_the_time():
+    def target(configuration):
+        time.sleep(configuration["seconds"])
+        return SlowToPickle() if configuration["slow"] else 0
+
+    racers = ({"seconds": 0.1, "slow": True}, {"seconds": 0.5, "slow": False})
+    with RaceTrack(PythonTarget(target), slots=2, cutoff=0.8) as track:
+        report = race(track, *racers)
+    assert report.winner == 0
+    assert statuses(report) == ["finished", "lost"]
+
+
+def test_racers_draw_their_own_random_numbers():
+    def target(configuration):
+        return random.random(), numpy.random.random()
+
+    with RaceTrack(PythonTarget(target), slots=2) as track:
+        drawn = [r.returned for r in race(track, {}, {}, {}, stop_losers=False).racers]
+    assert len(set(drawn)) == len({x for x, _ in drawn}) == len({y for _, y in drawn}) == 3
+
+
+def test_the_arguments_of_the_script_may_be_long(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["script", *["instance" * 10] * 3000])
+    with RaceTrack(PythonTarget(lambda c: len(sys.argv)), slots=1) as track:
+        assert race(track, {}).racers[0].returned == 3001
+
+
+def test_streams_may_be_taken_away():
+    def target(configuration):
+        sys.stdout = None
+        return 3
+
+    with RaceTrack(PythonTarget(target), slots=1) as track:
+        assert race(track, {}).racers[0].returned == 3
+
+
 def test_a_fork_that_returns_from_the_function_is_not_the_racer():
     def fork(configuration):
         if os.fork() == 0:
@@ -251,6 +295,7 @@ import sys
 from pathlib import Path
 with Path(sys.argv[1]).open("a") as log:
     log.write("ran ")
+import multiprocessing
 import numpy
 from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack
 
@@ -262,7 +307,8 @@ def helper(value):
     return Doubler().double(value)
 
 def target(configuration, seed):
-    return helper(configuration["x"]) + seed
+    with multiprocessing.get_context("fork").Pool(1) as pool:  # which finds them by name
+        return pool.apply(helper, [configuration["x"]]) + seed
 
 track = RaceTrack(PythonTarget(target), slots=2)
 for number in range(3):

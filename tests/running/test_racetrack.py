@@ -191,7 +191,7 @@ def test_a_killed_starter_is_an_error_and_not_a_hang():
 def test_a_killed_keeper_costs_one_racer_only():
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
-        track.start(RaceSpec("race", tuple(sleeps(20, 0.5))))
+        track.start(RaceSpec("race", tuple(sleeps(20, 2))))
         assert track.wait(0.2) == []
         [starter] = set(psutil.Process().children()) - others
         min(starter.children(), key=lambda process: process.pid).kill()
@@ -200,6 +200,34 @@ def test_a_killed_keeper_costs_one_racer_only():
         assert "watched over this racer was killed" in report.racers[0].error
         assert len(starter.children(recursive=True)) == 2
         assert race(track, *sleeps(20, 0.1)).winner == 1
+
+
+def test_a_keeper_that_was_slow_obeys_what_came_meanwhile():
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(sleeper(), slots=2) as track:
+        [starter] = set(psutil.Process().children()) - others
+        keeper = min(starter.children(), key=lambda process: process.pid)
+        keeper.suspend()
+        track.start(RaceSpec("only", tuple(sleeps(60, 0.1))))
+        time.sleep(0.5)
+        keeper.resume()
+        [report] = track.wait(30)
+        assert statuses(report) == ["lost", "finished"]
+        keeper.suspend()
+        track.start(RaceSpec("only", tuple(sleeps(60))))
+        time.sleep(0.2)
+        track.cancel("only")
+        time.sleep(0.2)
+        keeper.resume()
+        [report] = track.wait(30)
+        assert statuses(report) == ["cancelled"]
+
+
+def test_limits_of_months_are_limits():
+    with RaceTrack(PythonTarget(lambda c: None), slots=1, cutoff=1e7) as track:
+        track.start(RaceSpec("only", ({},)))
+        [report] = track.wait(1e7)
+    assert statuses(report) == ["finished"]
 
 
 def test_a_busy_caller_blocks_nothing():

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from race_helpers import marked_processes, race, statuses
 
-from acband_configspace.running import CommandTarget, PythonTarget, RaceTrack
+from acband_configspace.running import CommandTarget, PythonTarget, RaceSpec, RaceTrack
 
 IGNORE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 
@@ -202,6 +202,21 @@ def test_memory_limit_of_scripts(make_python_script):
     assert racer.status.value == "memory"
 
 
+@pytest.mark.parametrize("slots", [1, 4])
+def test_memory_limit_does_not_count_what_was_inherited(slots, tmp_path, monkeypatch):
+    (tmp_path / "large_module.py").write_text(
+        "import time\nDATA = b'x' * 300_000_000\n"
+        "def look(c):\n    time.sleep(0.3)\n    return len(DATA)\n"
+        "def copy(c):\n    own = bytearray(DATA)\n    time.sleep(0.3)\n    return len(own)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import large_module
+
+    for function, status in ((large_module.look, "finished"), (large_module.copy, "memory")):
+        with RaceTrack(PythonTarget(function), slots=slots, memory_limit_mb=80) as track:
+            assert statuses(race(track, {})) == [status]
+
+
 def test_memory_limit_leaves_modest_racers_alone():
     """Memory that is shared with the starter, or only reserved, does not count."""
 
@@ -213,6 +228,25 @@ def test_memory_limit_leaves_modest_racers_alone():
 
     with RaceTrack(PythonTarget(reserve), slots=1, memory_limit_mb=100) as track:
         assert statuses(race(track, {})) == ["finished"]
+
+
+def test_a_starter_that_is_told_to_end_ends_after_its_racers():
+    """As all are that have the script's name: by ``pkill``, or a batch system."""
+    target = CommandTarget("sleep", to_arguments=lambda *_: ["300"])
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(target, slots=2) as track:
+        track.start(RaceSpec("only", ({}, {})))
+        assert not track.wait(0.3)
+        [starter] = set(psutil.Process().children()) - others
+        keepers = starter.children()
+        racers = [racer for keeper in keepers for racer in keeper.children()]
+        assert len(racers) == 2
+        for process in (starter, *keepers):
+            process.terminate()
+        assert not track.wait(0.3)
+        assert all(racer.is_running() for racer in racers)
+        assert sys.argv[0] not in " ".join(starter.cmdline())
+    assert not any(racer.is_running() for racer in racers)
 
 
 def test_a_memory_error_is_a_memory_failure():

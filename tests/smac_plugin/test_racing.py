@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -19,8 +20,25 @@ from smac.runhistory.enumerations import StatusType
 
 import acband_configspace
 from acband_configspace import ACBandFacade
+from acband_configspace.running import RaceReport, RacerReport, RacerStatus
+from acband_configspace.smac_plugin.accounting import Accounting
 
 GRACE = 0.05
+
+
+@pytest.mark.parametrize("status", [RacerStatus.CRASHED, RacerStatus.MEMORY])
+@pytest.mark.parametrize(
+    ("cutoff", "crash_cost", "expected"),
+    [(None, math.inf, math.inf), (None, 99.0, 99.0), (5.0, math.inf, 50.0)],
+)
+def test_a_failure_is_never_cheap(status, cutoff, crash_cost, expected):
+    accounting = Accounting(
+        racing=True, clock="wall", par=10.0, cutoff=cutoff, crash_cost=crash_cost
+    )
+    failed = RacerReport(status, started=0.0, time=0.004)
+    finished = RacerReport(RacerStatus.FINISHED, started=0.0, time=2.0)
+    values = accounting.values(RaceReport("race", (failed, finished), 1), "race")
+    assert [value.cost for value in values] == [expected, 2.0]
 
 
 def make_space():
