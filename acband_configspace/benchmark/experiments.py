@@ -134,6 +134,7 @@ def fit_to(table: RuntimeTable, method: Method) -> Method:
             "alpha": method.alpha,
             "delta": method.delta,
             "n_candidates": n,
+            "n_epochs": method.n_epochs,
         }
         enough = Schedule.minimum_budget(**options) <= method.times * table.n_instances
         return enough and Schedule.plan(10**9, **options).n_configs < table.n_configs

@@ -180,6 +180,16 @@ def test_a_budget_in_races_does_not_outlast_the_space(make_scenario):
     assert facade.intensifier.finished == "all configurations of the space have been raced"
 
 
+def test_saved_trials_do_not_ask_for_more_than_the_space_has(make_scenario):
+    space = ConfigurationSpace({"x": [f"{n}" for n in range(35)]})
+    scenario = make_scenario(configspace=space, n_trials=1000)
+    options = {"early_stopping": 0.1, "spend": "configurations", "logging_level": False}
+    facade = ACBandFacade(scenario, by_name, **options)
+    assert facade.schedule.n_configs < 34  # there are some for further epochs, but not many
+    assert facade.optimize()["x"] == "0"
+    assert len(facade.runhistory.get_configs()) == 35
+
+
 def by_name(config: Configuration, seed: int) -> float:
     return float(config["x"])
 

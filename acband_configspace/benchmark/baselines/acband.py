@@ -23,12 +23,14 @@ class ACBand:
     n_candidates: int | None = None
     times: int = 1
     early_stopping: float | None = None
+    n_epochs: int | None = None
 
     @property
     def name(self) -> str:
         """As the paper's tables call it."""
         stopping = "" if self.early_stopping is None else f", stop {self.early_stopping:g}"
-        return f"AC-Band k={self.k}{stopping}"
+        epochs = "" if self.n_epochs is None else f", epochs {self.n_epochs}"
+        return f"AC-Band k={self.k}{stopping}{epochs}"
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Simulate the run."""
@@ -41,6 +43,7 @@ class ACBand:
             budget=self.times * table.n_instances,
             reuse=self.times > 1,
             early_stopping=self.early_stopping,
+            n_epochs=self.n_epochs,
             seed=seed,
         )
         return MethodResult(

@@ -48,13 +48,15 @@ def _caps(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[
     return lambda setting: [_load(module, name)(alpha=setting.alpha, zeta=setting.delta, **fixed)]
 
 
+def _for_each_k(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+    return lambda s: [
+        _load(module, name)(k=k, alpha=s.alpha, delta=s.delta, times=s.times, **fixed) for k in s.ks
+    ]
+
+
 METHODS: Mapping[str, Entry] = {
-    "acband": Entry(
-        lambda s: [
-            _load("acband", "ACBand")(k=k, alpha=s.alpha, delta=s.delta, times=s.times)
-            for k in s.ks
-        ]
-    ),
+    "acband": Entry(_for_each_k("acband", "ACBand")),
+    "one-epoch": Entry(_for_each_k("acband", "ACBand", n_epochs=1)),
     "hyperband": Entry(
         lambda s: [_load("halving", "Hyperband")(eta=eta, times=s.times) for eta in s.etas],
         uses_alpha=False,
@@ -71,12 +73,7 @@ METHODS: Mapping[str, Entry] = {
     "lab": Entry(_one("leapsandbounds", "LeapsAndBounds")),
     "sp": Entry(_one("procrastination", "StructuredProcrastination")),
     "spc": Entry(_one("procrastination_confidence", "ProcrastinationWithConfidence")),
-    "racing": Entry(
-        lambda s: [
-            _load("racing", "UniformRacing")(k=k, alpha=s.alpha, delta=s.delta, times=s.times)
-            for k in s.ks
-        ]
-    ),
+    "racing": Entry(_for_each_k("racing", "UniformRacing")),
     "smac-ac": Entry(lambda s: [_load("smac", "SmacOnTable")("ac")], uses_alpha=False),
     "smac-hb": Entry(lambda s: [_load("smac", "SmacOnTable")("hyperband")], uses_alpha=False),
     "irace": Entry(lambda s: [_load("irace", "Irace")()], uses_alpha=False),
