@@ -142,8 +142,11 @@ class PassPlanner:
                 )
         schedule = self._fit(left, supply, number=len(before))
         n_wanted = n_known + schedule.n_configs
-        # How many a finite space has must be known before further epochs ask for them.
-        n_at_most = n_wanted if spend == "nothing" else FURTHER_CONFIGURATIONS * n_wanted
+        n_at_most = n_wanted
+        size = self._scenario.configspace.estimate_size()
+        if spend != "nothing" and math.isfinite(size):
+            # How many there are must be known before further epochs ask for them.
+            n_at_most = max(n_wanted, min(FURTHER_CONFIGURATIONS * n_wanted, math.ceil(size)))
         n_there = configurations.draw(n_at_most)
         if n_there < n_at_most:
             if n_there < n_wanted:
