@@ -146,7 +146,7 @@ class PassPlanner:
         size = self._scenario.configspace.estimate_size()
         if spend != "nothing" and math.isfinite(size):
             # How many there are must be known before further epochs ask for them.
-            n_at_most = max(n_wanted, min(FURTHER_CONFIGURATIONS * n_wanted, math.ceil(size)))
+            n_at_most = max(n_wanted, min(FURTHER_CONFIGURATIONS * n_wanted, math.ceil(size) + 1))
         n_there = configurations.draw(n_at_most)
         if n_there < n_at_most:
             if n_there < n_wanted:
