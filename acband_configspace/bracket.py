@@ -15,7 +15,7 @@ from operator import attrgetter
 import numpy as np
 
 from acband_configspace.rounds import Round
-from acband_configspace.run import LIMIT_REACHED, PlayedRace, Run
+from acband_configspace.run import PlayedRace, Run
 from acband_configspace.schedule import Schedule
 from acband_configspace.statistics import MeanCost, QuantileCost, Statistic, Wins, wins
 from acband_configspace.stopping import decided
@@ -93,7 +93,7 @@ def played_epochs(run: Run) -> tuple[PlayedEpoch, ...]:
         is_playoff = index > len(schedule.epochs) and racers <= known
         known |= racers
         epochs.append(_played_epoch(judge, schedule, own, is_playoff))
-    if epochs and epochs[-1].is_playoff and run.finished in (None, LIMIT_REACHED):
+    if epochs and epochs[-1].is_playoff and run.was_cut:
         # How long a playoff is depends on what was saved, which the journal does not say: it is
         # over for certain only when something came after it.
         epochs[-1] = replace(epochs[-1], winner=None)
@@ -104,7 +104,7 @@ def _settled(run: Run, epochs: Sequence[PlayedEpoch]) -> Iterator[PlayedEpoch]:
     """Yield the epochs, with the winners that follow from what came after.
 
     A winner goes on into the next epoch. Of an epoch without a plan, or with a statistic that is
-    not known, that is all there is to see; if it is the last one, most wins decide.
+    not known, that is all there is to see; in the last one without a plan most wins decide.
     """
     for epoch, after in itertools.zip_longest(epochs, epochs[1:]):
         last = epoch.rounds[-1]
@@ -115,7 +115,7 @@ def _settled(run: Run, epochs: Sequence[PlayedEpoch]) -> Iterator[PlayedEpoch]:
                 racers = {n for round_ in after.rounds for n in round_.in_play}
                 going_on = [n for n in group.members if n in racers]
                 winner = going_on[0] if len(going_on) == 1 else None
-            elif run.finished not in (None, LIMIT_REACHED) and last.plan is None:
+            elif not run.was_cut and last.plan is None:
                 winner = group.members[group.wins.index(max(group.wins))]
             if winner is not None:
                 last = replace(last, groups=(replace(group, survivors=(winner,)),))

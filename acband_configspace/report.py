@@ -113,7 +113,7 @@ def _incumbent(run: Run, incumbent: int) -> str:
         own, standard = values.get(name), default.get(name)
         rows.append([name, _value(standard), _value(own)])
         classes.append("changed" if name in values and own != standard else "")
-    what = "" if any(classes) else "the default configuration itself"
+    what = "the default configuration itself" if values and not any(classes) else ""
     table = _table(["hyperparameter", "default", f"incumbent #{incumbent}"], rows, classes)
     n_changed = sum(map(bool, classes))
     note = (

@@ -32,6 +32,10 @@ _CAUSES_BY_STATUS = {1: "finished", 2: "crash", 3: "cutoff", 4: "memory"}
 LIMIT_REACHED = "its limit was reached"
 
 
+#: How it says so if the trials left are too few for a race.
+NO_ROOM = "leaves no room for another race"
+
+
 class NoRunError(ValueError):
     """There is no run in that directory, or it cannot be read."""
 
@@ -121,7 +125,8 @@ class Run:
             raise NoRunError(f"{directory / JOURNAL} is no journal of a run in format {FORMAT}")
         try:
             plans = [line for line in rest if "plan" in line]
-            races = [line for line in rest if "race" in line]
+            # One that could not be written whole was run again, and stands there twice.
+            races = list({line["race"]: line for line in rest if "race" in line}.values())
             configurations = {
                 int(number): values
                 for line in races
@@ -139,6 +144,12 @@ class Run:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise NoRunError(f"{directory / JOURNAL} cannot be read: {error!r}") from error
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether it may have stopped in the middle of a round: a limit was met, or it goes on."""
+        cut = self.finished in (None, LIMIT_REACHED)
+        return cut or str(self.finished).endswith(NO_ROOM)
 
     @property
     def racing(self) -> bool:

@@ -37,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(modules[arguments.command].run(arguments))
     except (OSError, ValueError) as error:  # a file, or an argument, that is not what it must be
+        if sys.flags.dev_mode:  # python -X dev: show where
+            raise
         print(f"error: {error}", file=sys.stderr)
         return 2
 

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -191,7 +192,8 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
     status = RacerStatus.FINISHED
     if "numpy.random" in sys.modules:
         # As Python's own generator does: else all racers, forked from one process, draw the same.
-        sys.modules["numpy.random"].seed()
+        # By what is called, so that a trial that is run again draws what it drew.
+        sys.modules["numpy.random"].seed(zlib.crc32(job.arguments))
     try:
         positional, named = _SharedUnpickler(job.arguments, target.shared).load()
         returned = target.function(*positional, **named)

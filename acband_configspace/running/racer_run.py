@@ -28,6 +28,8 @@ from acband_configspace.running.racer import LoadedTarget, launch
 MEMORY_INTERVAL = 0.05
 #: ... and more if the limit is too far away to be reached sooner at this many megabytes a second.
 MEMORY_GROWTH = 4000.0
+#: Seconds that what a function returned may take to arrive: it is not part of its time.
+RETURN_PATIENCE = 60.0
 #: Seconds: epoll refuses more than 24 days. Whoever waits looks again anyway.
 LONGEST_WAIT = 86_400.0
 #: The kernel counts other processes' CPU time in steps of this many seconds.
@@ -100,8 +102,9 @@ class RacerRun:
         if self._limits.memory_limit_mb is not None:
             waits.append(self._memory_look - now)
         if self._limits.clock == "wall":
-            if self._returned is None:
-                waits.append(self._started + self._limit - now)
+            returned = self._returned
+            limit = self._limit if returned is None else returned - self._started + RETURN_PATIENCE
+            waits.append(self._started + limit - now)
         elif self._limit < math.inf:
             # The tree cannot use CPU time faster than on all cores at once.
             soonest = (self._limit - self._cpu_so_far()) / (os.cpu_count() or 1)
@@ -114,7 +117,8 @@ class RacerRun:
         """Return why the racer must be stopped now, if it must."""
         now = time.monotonic()
         if self._limits.clock == "wall":
-            too_long = (self._returned or now) - self._started >= self._limit
+            moment = self._returned or now
+            too_long = moment - self._started >= self._limit or now - moment >= RETURN_PATIENCE
         elif self._limit < math.inf:
             too_long = self._cpu_so_far() > self._limit or now >= self._wall_deadline()
         else:

@@ -103,7 +103,7 @@ class Starter:
                     self._user_is_gone = True
             self._start_racers()
             self._await_user(writable=self._channel.has_unsent)
-        self._close()
+        self.close()
 
     def _await_user(self, *, writable: bool) -> None:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
@@ -217,6 +217,8 @@ class Starter:
                 ours.close()
                 if self._user_process is not None:
                     os.close(self._user_process)
+                # It ends with the starter, and after its racer.
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 Keeper(theirs, self._target, self._setup.limits).serve()
             except BaseException:
                 traceback.print_exc()
@@ -253,7 +255,7 @@ class Starter:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(orphan, 0)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """Have the keepers stop their racers and end, then end what is left."""
         for keeper in self._keepers:
             keeper.channel.close()
@@ -272,6 +274,16 @@ def _fork() -> int:
             return os.fork()
         time.sleep(0.05)
     return os.fork()
+
+
+class _ToldToEnd(BaseException):
+    """Somebody has sent SIGTERM: a batch system, or ``pkill``."""
+
+
+def _on_sigterm(number: int, frame: object) -> None:
+    # Racers that got the signal too must not count as crashed, and none may be left alone.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _ToldToEnd
 
 
 def _watch_process(pid: int) -> int | None:
@@ -345,13 +357,15 @@ def main(descriptor: int) -> None:
         return
     for number, handler in (  # loading may have changed them
         (signal.SIGINT, signal.SIG_IGN),
-        # We end with the user's process, after our racers: whoever is told to end with it, by
-        # a batch system or ``pkill``, must not leave them alone.
-        (signal.SIGTERM, signal.SIG_IGN),
+        (signal.SIGTERM, _on_sigterm),
         (signal.SIGCHLD, signal.SIG_DFL),
     ):
         signal.signal(number, handler)
     starter = Starter(channel, setup, target)
     channel.send(Ready())
-    starter.serve()
+    try:
+        starter.serve()
+    except _ToldToEnd:
+        starter.close()
+        os._exit(128 + signal.SIGTERM)
     os._exit(0)  # what the target has registered to run at exit is not ours to wait for

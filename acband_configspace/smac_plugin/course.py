@@ -18,6 +18,7 @@ from acband_configspace.elimination import Contest
 from acband_configspace.errors import RunDiffersError
 from acband_configspace.instances import InstanceKey, Instances
 from acband_configspace.race import Race
+from acband_configspace.run import NO_ROOM
 from acband_configspace.schedule import Supply
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.open_races import OpenRace, OpenRaces
@@ -272,7 +273,7 @@ class Course:
         n_trials = self._scenario.n_trials
         assert self._runhistory is not None  # a facade has set it
         if self._runhistory.submitted + n_new > n_trials:
-            self._finish(f"n_trials={n_trials} leaves no room for another race")
+            self._finish(f"n_trials={n_trials} {NO_ROOM}")
             return
         self._races.add(open_race)
         if not open_race.missing:

@@ -287,7 +287,7 @@ class ACBandFacade(RandomFacade):
     def _idle_runner(self, purpose: str) -> AbstractRunner:
         if self._runner is None:
             raise ValueError(f"target_function must be given to {purpose} but is None")
-        if self._runner.is_running():
+        if self._runner.is_running() or self._runner._results_queue:
             raise RuntimeError(f"{purpose} must wait until no trial is running")
         return self._runner
 

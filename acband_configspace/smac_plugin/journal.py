@@ -74,7 +74,6 @@ class Journal:
         """Record a finished race; on return the line is out of this process's hands."""
         named = zip(record.racers, racers, strict=True)
         new = {number: dict(racer) for number, racer in named if number not in self._known}
-        self._known.update(new)
         line: dict[str, Any] = {
             "race": record.name,
             "on": record.key,
@@ -97,6 +96,7 @@ class Journal:
         if new:
             line["configurations"] = new
         self._write(line)
+        self._known.update(new)
 
     def read(self) -> Recorded | None:
         """Return what was recorded, None if there is nothing; further races are appended to it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from acband_configspace.race import Race
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.journal import Journal, Recorded
+from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trials import RaceRecord
 
 logger = logging.getLogger(__name__)
@@ -66,10 +68,16 @@ class ACBandOptimizer(SMBO):
         self, *, data_to_scatter: dict[str, Any] | None = None
     ) -> Configuration | list[Configuration]:
         """Run, with the clock running only meanwhile: a run that is looked at loses no time."""
+        self._limit_waits(lambda: self.remaining_walltime)
         try:
             return super().optimize(data_to_scatter=data_to_scatter)
         finally:
             self._walltime_before, self._start_time = self.used_walltime, None
+            self._limit_waits(lambda: math.inf)
+
+    def _limit_waits(self, seconds_left: Callable[[], float]) -> None:
+        if isinstance(self._runner, RaceRunner):
+            self._runner.seconds_left = seconds_left
 
     @property
     def used_walltime(self) -> float:

@@ -143,10 +143,11 @@ class PassPlanner:
         schedule = self._fit(left, supply, number=len(before))
         n_wanted = n_known + schedule.n_configs
         n_at_most = n_wanted
-        size = self._scenario.configspace.estimate_size()
-        if spend != "nothing" and math.isfinite(size):
+        sizes = [parameter.size for parameter in self._scenario.configspace.values()]
+        if spend != "nothing" and all(map(math.isfinite, sizes)):
             # How many there are must be known before further epochs ask for them.
-            n_at_most = max(n_wanted, min(FURTHER_CONFIGURATIONS * n_wanted, math.ceil(size) + 1))
+            all_and_one = math.prod(map(int, sizes)) + 1
+            n_at_most = max(n_wanted, min(FURTHER_CONFIGURATIONS * n_wanted, all_and_one))
         n_there = configurations.draw(n_at_most)
         if n_there < n_at_most:
             if n_there < n_wanted:

@@ -160,7 +160,7 @@ class RaceRunner(AbstractRunner):
         self._cancelled: set[object] = set()
         self._n_singles = 0
         self.seconds_left: Callable[[], float] = lambda: math.inf
-        """How much time there is: set when an optimization starts, up to ``close``."""
+        """How much time there is: set by the optimizer while it runs."""
 
     def _as_target(
         self,
@@ -179,8 +179,10 @@ class RaceRunner(AbstractRunner):
 
     def submit_trial(self, trial_info: TrialInfo) -> None:
         """Queue a trial, in a race as soon as all its racers are there; wait if too many are."""
-        self._gathered.append(trial_info)
         info = trial_info.additional_info
+        if self._gathered and self._gathered[0].additional_info.get("race") != info.get("race"):
+            self._gathered.clear()  # half a race that an interrupted run has left
+        self._gathered.append(trial_info)
         together = self._accounting.racing and "race" in info
         if together and len(self._gathered) < info["n_racers"]:
             return
@@ -194,7 +196,6 @@ class RaceRunner(AbstractRunner):
         most = 2 * max(self._n_slots, len(racers))
         while self._n_unfinished >= most and self.seconds_left() > 0:
             self._collect(wait=True)
-        self._trials[key] = racers
         self._open_track().start(
             RaceSpec(
                 key=key,
@@ -204,6 +205,7 @@ class RaceRunner(AbstractRunner):
                 stop_losers=together and not info.get("to_the_end", False),
             )
         )
+        self._trials[key] = racers
 
     def iter_results(self) -> Iterator[tuple[TrialInfo, TrialValue]]:
         """Yield the trials that are over."""
@@ -241,7 +243,6 @@ class RaceRunner(AbstractRunner):
         self._cancelled.clear()
         self._gathered.clear()
         self._results_queue.clear()
-        self.seconds_left = lambda: math.inf
 
     def command(self, config: Configuration, instance: str | None, seed: int | None) -> str:
         """Return how the target is called, for a person to read."""
@@ -297,10 +298,10 @@ class RaceRunner(AbstractRunner):
             "shared": self._scenario.configspace,
         }
 
-    def _collect(self, *, wait: bool) -> bool:
-        """Fetch what is over into the queue; return whether anything was."""
+    def _collect(self, *, wait: bool) -> None:
+        """Fetch what is over into the queue."""
         if self._track is None or not self._trials:
-            return False
+            return
         seconds = self.seconds_left() if wait else 0.0
         if wait and seconds <= 0:
             self.stop()
@@ -311,7 +312,6 @@ class RaceRunner(AbstractRunner):
             self._cancelled.discard(report.key)
             values = self._accounting.values(report, trials[0].additional_info.get("race"))
             self._results_queue.extend(zip(trials, values, strict=True))
-        return bool(reports)
 
 
 def _cpu_seconds() -> float:

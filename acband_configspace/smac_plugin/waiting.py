@@ -48,11 +48,8 @@ class RaceCallback(Callback):
         self._intensifier = intensifier
         self._optimizing = False
 
-    def on_start(self, smbo: SMBO) -> None:
-        """Make waits end with the time."""
+    def on_start(self, smbo: SMBO) -> None:  # noqa: D102
         self._optimizing = True
-        if isinstance(smbo._runner, RaceRunner):
-            smbo._runner.seconds_left = lambda: smbo.remaining_walltime
 
     def on_end(self, smbo: SMBO) -> None:
         """Judge the races whose results are all known: SMAC stops at the last trial."""

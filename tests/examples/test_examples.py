@@ -54,11 +54,11 @@ def run_help(name):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("compare_with_smac", ("--instances", 0)),
+        pytest.param("compare_with_smac", ("--instances", 0), marks=needs_highs),
         ("on_a_cluster", ("--k", 1)),
         ("own_loop", ("--batch", 0)),
         ("quickstart_svm", ("--trials", 1)),
-        ("tune_highs", ("--minutes", -1)),
+        pytest.param("tune_highs", ("--minutes", -1), marks=needs_highs),
         ("tune_minisat", ("--trials", 1)),
     ],
 )
@@ -112,7 +112,7 @@ def test_auctions_are_what_they_are_called(monkeypatch):
 def test_the_comparison_measures_all_methods(tmp_path):
     table, picture = tmp_path / "table.csv", tmp_path / "picture.png"
     options = (
-        *("--seconds", 8, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
+        *("--seconds", 20, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
         *("--methods", "acband", "hyperband", "--keep", tmp_path / "runs"),
     )
     output = run_example("compare_with_smac", *options)

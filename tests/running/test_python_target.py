@@ -193,8 +193,14 @@ def test_racers_draw_their_own_random_numbers():
         return random.random(), numpy.random.random()
 
     with RaceTrack(PythonTarget(target), slots=2) as track:
-        drawn = [r.returned for r in race(track, {}, {}, {}, stop_losers=False).racers]
-    assert len(set(drawn)) == len({x for x, _ in drawn}) == len({y for _, y in drawn}) == 3
+        drawn = [
+            r.returned for r in race(track, *({"n": n} for n in range(3)), stop_losers=False).racers
+        ]
+        again = [
+            r.returned for r in race(track, *({"n": n} for n in range(3)), stop_losers=False).racers
+        ]
+    assert len({x for x, _ in drawn}) == len({y for _, y in drawn}) == 3
+    assert [y for _, y in again] == [y for _, y in drawn], "a trial that is run again"
 
 
 def test_the_arguments_of_the_script_may_be_long(monkeypatch):

@@ -12,7 +12,13 @@ import psutil
 import pytest
 from race_helpers import marked_processes, race, statuses
 
-from acband_configspace.running import CommandTarget, PythonTarget, RaceSpec, RaceTrack
+from acband_configspace.running import (
+    CommandTarget,
+    PythonTarget,
+    RaceSpec,
+    RaceTrack,
+    StarterDiedError,
+)
 
 IGNORE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 
@@ -207,7 +213,7 @@ def test_memory_limit_does_not_count_what_was_inherited(slots, tmp_path, monkeyp
     (tmp_path / "large_module.py").write_text(
         "import time\nDATA = b'x' * 300_000_000\n"
         "def look(c):\n    time.sleep(0.3)\n    return len(DATA)\n"
-        "def copy(c):\n    own = bytearray(DATA)\n    time.sleep(0.3)\n    return len(own)\n"
+        "def copy(c):\n    own = bytearray(DATA)\n    time.sleep(20)\n    return len(own)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     import large_module
@@ -215,6 +221,7 @@ def test_memory_limit_does_not_count_what_was_inherited(slots, tmp_path, monkeyp
     for function, status in ((large_module.look, "finished"), (large_module.copy, "memory")):
         with RaceTrack(PythonTarget(function), slots=slots, memory_limit_mb=80) as track:
             assert statuses(race(track, {})) == [status]
+    monkeypatch.delitem(sys.modules, "large_module")
 
 
 def test_memory_limit_leaves_modest_racers_alone():
@@ -241,12 +248,12 @@ def test_a_starter_that_is_told_to_end_ends_after_its_racers():
         keepers = starter.children()
         racers = [racer for keeper in keepers for racer in keeper.children()]
         assert len(racers) == 2
-        for process in (starter, *keepers):
-            process.terminate()
-        assert not track.wait(0.3)
-        assert all(racer.is_running() for racer in racers)
         assert sys.argv[0] not in " ".join(starter.cmdline())
-    assert not any(racer.is_running() for racer in racers)
+        for process in (starter, *keepers, *racers):
+            process.terminate()
+        with pytest.raises(StarterDiedError):  # that racers were killed tells nothing about them
+            track.wait(10)
+    assert not any(process.is_running() for process in (*keepers, *racers))
 
 
 def test_a_memory_error_is_a_memory_failure():

@@ -553,21 +553,26 @@ def test_if_all_crash_in_the_first_race_the_error_shows_why(crash_cost, statisti
     assert facade.intensifier.get_incumbent() is None
 
 
-@pytest.mark.parametrize("n_workers", [1, 2])
-def test_a_target_that_was_repaired_meanwhile_goes_on(n_workers, make_scenario, tmp_path):
+@pytest.mark.parametrize(("n_workers", "racing"), [(1, False), (2, False), (8, True)])
+def test_a_target_that_was_repaired_meanwhile_goes_on(n_workers, racing, make_scenario, tmp_path):
     repaired = tmp_path / "repaired"
 
     def target(config, seed):
         return noisy(config, seed) if repaired.exists() else always_crashing(config, seed)
 
-    facade = quiet(make_scenario(n_workers=n_workers), target)
+    facade = quiet(make_scenario(n_workers=n_workers), target, racing=racing)
     with pytest.raises(FirstRaceCrashedError):
         facade.optimize()
     assert not facade.check()  # nothing is left over from the run
     repaired.touch()
     incumbent = facade.optimize()
     assert facade.intensifier.finished is not None
-    assert incumbent == quiet(make_scenario(name="other"), noisy).optimize()
+    if not racing:
+        assert incumbent == quiet(make_scenario(name="other"), noisy).optimize()
+    races = races_of(facade.scenario)
+    assert [value.additional_info.get("race") for race in races for value in race.values] == [
+        race.name if racing else None for race in races for _ in race.values
+    ]
     assert facade.runhistory.submitted == facade.runhistory.finished == facade.schedule.n_trials
 
 
