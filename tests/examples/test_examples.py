@@ -64,7 +64,8 @@ def run_help(name):
 )
 def test_a_wrong_argument_is_named(name, options):
     errors = run_example(name, *options, code=2)
-    assert re.search(rf"error: .*{options[0]}.* must be", errors)
+    assert re.search(rf"error: .*{options[0]}", errors)
+    assert "must be" in errors
     assert "Traceback" not in errors
 
 
