@@ -133,7 +133,8 @@ class RacerRun:
         if len(self.streams.result) < ENDED.size:
             return None
         (moment,) = ENDED.unpack_from(self.streams.result)
-        return float(moment)
+        # Something else may have written into the pipe.
+        return float(moment) if self._started <= moment <= time.monotonic() else None
 
     def _broken_memory_limit(self, now: float) -> RacerStatus | None:
         limit_mb = self._limits.memory_limit_mb

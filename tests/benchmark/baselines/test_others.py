@@ -114,6 +114,6 @@ def test_irace_says_what_is_missing():
 def test_every_method_can_be_built_by_name():
     setting = Setting(alpha=0.05, delta=0.05, ks=(2, 4), etas=(4,))
     names = [method.name for family in METHODS for method in build(family, setting)]
-    assert len(names) == len(set(names)) == 15
+    assert len(names) == len(set(names)) == 17
     with pytest.raises(ValueError, match="methods must be some of .* but got 'random'"):
         build("random", setting)
