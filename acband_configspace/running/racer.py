@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import pickle
 import shutil
@@ -55,24 +56,31 @@ def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerPr
     By hand instead of with ``subprocess`` and ``multiprocessing``: neither can share its children
     with a keeper that reaps whatever ends below it.
     """
-    with contextlib.ExitStack() as reading_ends, contextlib.ExitStack() as writing_ends:
-        pipes = []
-        for _ in ("output", "errors", "result"):
-            pipes.append(os.pipe())
-            reading_ends.callback(os.close, pipes[-1][0])
-            writing_ends.callback(os.close, pipes[-1][1])
-        (output, to_output), (errors, to_errors), (result, to_result) = pipes
-        pid = None
-        if isinstance(job, CommandJob):
-            try:
-                pid = _spawn(job.arguments, output=to_output, errors=to_errors)
-            except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
-                job = BrokenJob(explain_start_failure(job.arguments[0], error))
-        if pid is None:
-            private = (*private, output, errors, result)
-            pid = _fork(job, target, private, to_output, to_errors, to_result)
-        reading_ends.pop_all()
+    pipes: list[tuple[int, int]] = []
+    try:
+        pipes.extend(os.pipe() for _ in ("output", "errors", "result"))
+        pid = _start(job, target, private, pipes)
+    except OSError:  # no more descriptors, or processes
+        for end in itertools.chain.from_iterable(pipes):
+            os.close(end)
+        raise
+    for _, writing_end in pipes:
+        os.close(writing_end)
+    output, errors, result = (reading_end for reading_end, _ in pipes)
     return RacerProcess(pid, output=output, errors=errors, result=result)
+
+
+def _start(
+    job: Job, target: LoadedTarget, private: Iterable[int], pipes: list[tuple[int, int]]
+) -> int:
+    output, errors, result = (writing_end for _, writing_end in pipes)
+    if isinstance(job, CommandJob):
+        try:
+            return _spawn(job.arguments, output=output, errors=errors)
+        except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
+            job = BrokenJob(explain_start_failure(job.arguments[0], error))
+    reading_ends = [reading_end for reading_end, _ in pipes]
+    return _fork(job, target, (*private, *reading_ends), output, errors, result)
 
 
 def _spawn(arguments: tuple[str, ...], *, output: int, errors: int) -> int:
