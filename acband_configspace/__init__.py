@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 from acband_configspace._version import __version__
 
 if TYPE_CHECKING:
-    from acband_configspace.presets import PRESETS as PRESETS
-    from acband_configspace.schedule import Schedule as Schedule
-    from acband_configspace.schedule import sufficient_budget as sufficient_budget
+    from acband_configspace.core.presets import PRESETS as PRESETS
+    from acband_configspace.core.schedule import Schedule as Schedule
+    from acband_configspace.core.schedule import sufficient_budget as sufficient_budget
+    from acband_configspace.core.stopping import level_for_run as level_for_run
     from acband_configspace.smac_plugin.facade import ACBandFacade as ACBandFacade
     from acband_configspace.smac_plugin.intensifier import ACBandIntensifier as ACBandIntensifier
     from acband_configspace.smac_plugin.progress import ProgressCallback as ProgressCallback
-    from acband_configspace.stopping import level_for_run as level_for_run
 
 _HOMES = {
-    "PRESETS": "acband_configspace.presets",
+    "PRESETS": "acband_configspace.core.presets",
     "ACBandFacade": "acband_configspace.smac_plugin.facade",
     "ACBandIntensifier": "acband_configspace.smac_plugin.intensifier",
     "ProgressCallback": "acband_configspace.smac_plugin.progress",
-    "Schedule": "acband_configspace.schedule",
-    "level_for_run": "acband_configspace.stopping",
-    "sufficient_budget": "acband_configspace.schedule",
+    "Schedule": "acband_configspace.core.schedule",
+    "level_for_run": "acband_configspace.core.stopping",
+    "sufficient_budget": "acband_configspace.core.schedule",
 }
 
 __all__ = [

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from acband_configspace._version import __version__
-from acband_configspace.run import NoRunError, Run
+from acband_configspace.runlog.run import NoRunError, Run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,11 +45,11 @@ def _parser() -> argparse.ArgumentParser:
 def _report(arguments: argparse.Namespace) -> int:
     run = Run.load(arguments.run)
     if arguments.csv is not None:
-        from acband_configspace.trials_csv import write_trials
+        from acband_configspace.runlog.trials_csv import write_trials
 
         write_trials(run, arguments.csv)
         print(f"{arguments.csv}: {len(run.trials)} trials")
-    from acband_configspace.report import html_report
+    from acband_configspace.runlog.report import html_report
 
     output = arguments.output or arguments.run / "report.html"
     output.write_text(html_report(run), encoding="utf-8")

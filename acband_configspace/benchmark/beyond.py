@@ -22,9 +22,9 @@ import numpy.typing as npt
 from acband_configspace.benchmark.simulation import simulate
 from acband_configspace.benchmark.sources import HELP, open_table
 from acband_configspace.benchmark.tables import RuntimeTable, family_table, synthetic_table
-from acband_configspace.checks import whole_number
-from acband_configspace.presets import PRESETS
-from acband_configspace.schedule import Schedule
+from acband_configspace.core.checks import whole_number
+from acband_configspace.core.presets import PRESETS
+from acband_configspace.core.schedule import Schedule
 
 DAY = 86_400.0
 #: What is measured beside the paper's rule, with the same k and α.

@@ -18,7 +18,7 @@ from acband_configspace.benchmark.baselines.halving import Hyperband
 from acband_configspace.benchmark.baselines.method import Method, MethodResult
 from acband_configspace.benchmark.baselines.registry import METHODS, Setting, build
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.schedule import Schedule
+from acband_configspace.core.schedule import Schedule
 
 #: η with which Hyperband draws the 618 configurations of the second appendix experiment.
 TABLE_4_ETA = 8

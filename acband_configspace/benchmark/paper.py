@@ -33,7 +33,7 @@ from acband_configspace.benchmark.report import (
 )
 from acband_configspace.benchmark.sources import HELP, open_table
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import whole_number
+from acband_configspace.core.checks import whole_number
 
 EXPERIMENTS = {
     "main": "Tables 1 and 2 and the figures: all methods for each α",

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.acband import acband
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.elimination import Contest, Contests, Verdict, judge, judge_playoff
-from acband_configspace.schedule import Schedule, Supply
-from acband_configspace.statistics import Flags, Floats, Statistic, get_statistic, wins
-from acband_configspace.stopping import checked_early_stopping, decided
+from acband_configspace.core.acband import acband
+from acband_configspace.core.elimination import Contest, Contests, Verdict, judge, judge_playoff
+from acband_configspace.core.schedule import Schedule, Supply
+from acband_configspace.core.statistics import Flags, Floats, Statistic, get_statistic, wins
+from acband_configspace.core.stopping import checked_early_stopping, decided
 
 Numbers = npt.NDArray[np.int64]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.checks import real_number, whole_number
-from acband_configspace.statistics import Floats
+from acband_configspace.core.checks import real_number, whole_number
+from acband_configspace.core.statistics import Floats
 
 
 class TableError(ValueError):

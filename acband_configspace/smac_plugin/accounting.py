@@ -13,7 +13,7 @@ from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.utils.numpyencoder import NumpyEncoder
 
-from acband_configspace.checks import real_number
+from acband_configspace.core.checks import real_number
 from acband_configspace.running import Clock, RaceReport, RacerReport, RacerStatus
 
 _STATUS = {

@@ -13,13 +13,15 @@ from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
-from acband_configspace.acband import acband
-from acband_configspace.elimination import Contest
+from acband_configspace.core.acband import acband
+from acband_configspace.core.elimination import Contest
+from acband_configspace.core.instances import InstanceKey, Instances
+from acband_configspace.core.race import Race
+from acband_configspace.core.schedule import Supply
+from acband_configspace.core.statistics import Statistic
+from acband_configspace.core.streaming import RaceStream
 from acband_configspace.errors import RunDiffersError
-from acband_configspace.instances import InstanceKey, Instances
-from acband_configspace.race import Race
-from acband_configspace.run import NO_ROOM
-from acband_configspace.schedule import Supply
+from acband_configspace.runlog.run import NO_ROOM
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.open_races import OpenRace, OpenRaces
 from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner, Position
@@ -30,8 +32,6 @@ from acband_configspace.smac_plugin.trials import (
     refuse_crashed,
     succeeded,
 )
-from acband_configspace.statistics import Statistic
-from acband_configspace.streaming import RaceStream
 
 logger = logging.getLogger(__name__)
 

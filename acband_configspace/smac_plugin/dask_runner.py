@@ -9,7 +9,7 @@ from typing import Any
 from dask.distributed import Client
 from smac.scenario import Scenario
 
-from acband_configspace.checks import real_number
+from acband_configspace.core.checks import real_number
 from acband_configspace.running import PythonTarget
 from acband_configspace.running.cluster import RaceCluster
 from acband_configspace.smac_plugin.runners import RaceRunner

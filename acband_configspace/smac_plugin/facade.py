@@ -20,8 +20,8 @@ from smac.runhistory.encoder.encoder import RunHistoryEncoder
 from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 
+from acband_configspace.core.schedule import Schedule
 from acband_configspace.running import Clock
-from acband_configspace.schedule import Schedule
 from acband_configspace.smac_plugin.check import rehearse
 from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
 from acband_configspace.smac_plugin.identity import identity_of, name_of

@@ -12,17 +12,17 @@ from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
 from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
-from acband_configspace.instances import InstanceKey
-from acband_configspace.race import Race
-from acband_configspace.schedule import Schedule
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.race import Race
+from acband_configspace.core.schedule import Schedule
+from acband_configspace.core.statistics import Statistic, get_statistic
+from acband_configspace.core.stopping import checked_early_stopping
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.course import Course, History, Rules
 from acband_configspace.smac_plugin.identity import describe
 from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner, Position
 from acband_configspace.smac_plugin.trials import RaceRecord, refuse_unsupported, validation_keys
 from acband_configspace.smac_plugin.waiting import RaceCallback
-from acband_configspace.statistics import Statistic, get_statistic
-from acband_configspace.stopping import checked_early_stopping
 
 RaceListener = Callable[[str, Race, InstanceKey, Sequence[TrialValue]], None]
 

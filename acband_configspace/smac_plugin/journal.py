@@ -19,9 +19,9 @@ from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.utils.numpyencoder import NumpyEncoder
 
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.schedule import Schedule, Supply
 from acband_configspace.errors import RunDiffersError, RunInUseError
-from acband_configspace.instances import InstanceKey
-from acband_configspace.schedule import Schedule, Supply
 from acband_configspace.smac_plugin.passes import PassPlan
 from acband_configspace.smac_plugin.trials import RaceRecord
 

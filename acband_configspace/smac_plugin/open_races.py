@@ -10,11 +10,11 @@ from smac.runhistory.dataclasses import TrialInfo, TrialKey, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 
-from acband_configspace.instances import InstanceKey
-from acband_configspace.race import Race
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.race import Race
+from acband_configspace.core.streaming import RaceStream
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.trials import is_cancelled, is_censored
-from acband_configspace.streaming import RaceStream
 
 Trial = tuple[int, InstanceKey]
 """A configuration, by its number, on an instance."""

@@ -22,9 +22,9 @@ from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 from smac.utils.numpyencoder import NumpyEncoder
 
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.race import Race
 from acband_configspace.errors import RunDiffersError
-from acband_configspace.instances import InstanceKey
-from acband_configspace.race import Race
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.journal import Journal, Recorded

@@ -10,8 +10,8 @@ from typing import Any
 
 from smac.scenario import Scenario
 
-from acband_configspace.checks import probability, whole_number
-from acband_configspace.schedule import SENSIBLE_RACES, Schedule, Supply
+from acband_configspace.core.checks import probability, whole_number
+from acband_configspace.core.schedule import SENSIBLE_RACES, Schedule, Supply
 from acband_configspace.smac_plugin.configurations import Configurations
 
 logger = logging.getLogger(__name__)

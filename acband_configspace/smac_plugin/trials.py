@@ -10,9 +10,9 @@ from smac.runhistory.dataclasses import InstanceSeedKey, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.scenario import Scenario
 
+from acband_configspace.core.instances import SEED_LIMIT, InstanceKey
+from acband_configspace.core.race import Outcome
 from acband_configspace.errors import FirstRaceCrashedError
-from acband_configspace.instances import SEED_LIMIT, InstanceKey
-from acband_configspace.race import Outcome
 
 #: How many fresh seeds validate a configuration of a target that has no instances.
 VALIDATION_SEEDS = 30

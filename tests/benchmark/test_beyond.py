@@ -6,7 +6,7 @@ import numpy as np
 
 from acband_configspace.benchmark.__main__ import main
 from acband_configspace.benchmark.beyond import VARIANTS
-from acband_configspace.presets import PRESETS
+from acband_configspace.core.presets import PRESETS
 
 
 def test_it_compares_on_a_recorded_table(tmp_path, capsys):

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acband_configspace import Schedule
-from acband_configspace.acband import acband
 from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
-from acband_configspace.race import Outcome, Race
-from acband_configspace.streaming import RaceStream
+from acband_configspace.core.acband import acband
+from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.streaming import RaceStream
 
 
 @pytest.fixture(scope="module")

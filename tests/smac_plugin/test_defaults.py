@@ -39,12 +39,12 @@ from targets import (
 )
 
 from acband_configspace import ACBandFacade, ACBandIntensifier, Schedule
-from acband_configspace.acband import acband
+from acband_configspace.core.acband import acband
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.streaming import RaceStream
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
-from acband_configspace.instances import InstanceKey
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.open_races import OpenRace, OpenRaces
-from acband_configspace.streaming import RaceStream
 
 N_TRIALS = 260
 #: With fewer candidates groups have more races each: there is something to be saved.

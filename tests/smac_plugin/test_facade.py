@@ -36,12 +36,12 @@ from targets import (
 )
 
 from acband_configspace import ACBandFacade, ACBandIntensifier, Schedule
-from acband_configspace.acband import acband
 from acband_configspace.benchmark.simulation import simulate
 from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.core.acband import acband
+from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.streaming import RaceStream
 from acband_configspace.errors import FirstRaceCrashedError
-from acband_configspace.race import Outcome, Race
-from acband_configspace.streaming import RaceStream
 
 
 def quiet(scenario, target, **options) -> ACBandFacade:

@@ -11,8 +11,8 @@ import pytest
 from targets import Counted, a_scenario, exact, noisy
 
 from acband_configspace import ACBandIntensifier
+from acband_configspace.core.statistics import Wins
 from acband_configspace.smac_plugin.identity import describe, differences, identity_of, name_of
-from acband_configspace.statistics import Wins
 
 
 def adding(offset: float):

@@ -14,9 +14,9 @@ from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.enumerations import StatusType
 
 from acband_configspace import Schedule
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.schedule import Supply
 from acband_configspace.errors import RunDiffersError
-from acband_configspace.instances import InstanceKey
-from acband_configspace.schedule import Supply
 from acband_configspace.smac_plugin.journal import Journal
 from acband_configspace.smac_plugin.passes import PassPlan
 from acband_configspace.smac_plugin.trials import RaceRecord

@@ -16,7 +16,7 @@ from acband_configspace.benchmark.baselines.method import (
     enough_rows,
 )
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import probability
+from acband_configspace.core.checks import probability
 
 #: δ of CapsAndRuns, the share of instances that may be capped, in the experiments of Weisz et al.
 #: (2020) and Brandt et al. (2023). Not AC-Band's δ: that is ζ here.

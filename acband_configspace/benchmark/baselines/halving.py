@@ -14,8 +14,8 @@ from acband_configspace.benchmark.baselines.method import (
     enough_rows,
 )
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import whole_number
-from acband_configspace.frame import Frame
+from acband_configspace.core.checks import whole_number
+from acband_configspace.core.frame import Frame
 
 #: n_max in s_max = ⌈log_η n_max⌉. The paper does not state it; with any in (125, 216] Hyperband
 #: draws the 378, 842, 280 and 618 configurations that Table 4 prints for η = 4, 5, 6 and 8.

@@ -22,7 +22,7 @@ from acband_configspace.benchmark.baselines.method import (
     enough_rows,
 )
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import probability
+from acband_configspace.core.checks import probability
 
 #: ζ is split over the events that may go wrong: 6 in CapsAndRuns and the precheck's 3, among
 #: others. Dividing by 12 gives the pools of 134, 351 and 724 configurations that the paper prints.

@@ -13,7 +13,7 @@ import numpy as np
 
 from acband_configspace.benchmark.baselines.method import MethodResult, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import whole_number
+from acband_configspace.core.checks import whole_number
 
 _SCRIPT = """
 suppressMessages(library(irace))

@@ -22,7 +22,7 @@ from acband_configspace.benchmark.baselines.method import (
     enough_rows,
 )
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import probability
+from acband_configspace.core.checks import probability
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from acband_configspace.benchmark.baselines.method import (
     enough_rows,
 )
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import probability
+from acband_configspace.core.checks import probability
 
 #: The bound of the queue's length is this, over ε², times a logarithm (Algorithm 1 there).
 QUEUE_CONSTANT = 12.0

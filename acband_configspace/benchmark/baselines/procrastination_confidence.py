@@ -15,7 +15,7 @@ from acband_configspace.benchmark.baselines.method import (
     enough_rows,
 )
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import probability
+from acband_configspace.core.checks import probability
 
 #: Runtimes are counted in bins that grow by 2^(1/8), from 2^-12 of the cutoff to all of it.
 BINS_PER_DOUBLING, DOUBLINGS = 8, 12

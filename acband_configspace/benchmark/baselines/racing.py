@@ -13,8 +13,8 @@ from acband_configspace.benchmark.baselines.method import (
     enough_rows,
 )
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import probability, whole_number
-from acband_configspace.statistics import wins
+from acband_configspace.core.checks import probability, whole_number
+from acband_configspace.core.statistics import wins
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ConfigSpace import Configuration, ConfigurationSpace, Integer
 
 from acband_configspace.benchmark.baselines.method import MethodResult, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.checks import whole_number
+from acband_configspace.core.checks import whole_number
 
 
 @dataclass(frozen=True)

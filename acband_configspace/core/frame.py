@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from acband_configspace.checks import probability, whole_number
-from acband_configspace.rounds import Epoch, cse_rounds
+from acband_configspace.core.checks import probability, whole_number
+from acband_configspace.core.rounds import Epoch, cse_rounds
 
 #: At most this share of the budget is set aside for a playoff.
 PLAYOFF_SHARE = Fraction(1, 4)

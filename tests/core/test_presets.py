@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from acband_configspace.benchmark import RuntimeTable, simulate
-from acband_configspace.presets import PRESETS, get_preset
-from acband_configspace.schedule import Schedule
+from acband_configspace.core.presets import PRESETS, get_preset
+from acband_configspace.core.schedule import Schedule
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from run_helpers import make_run
 
-from acband_configspace.bracket import incumbents, played_epochs
-from acband_configspace.run import CAUSES, NoRunError, Run
-from acband_configspace.statistics import Wins
+from acband_configspace.core.statistics import Wins
+from acband_configspace.runlog.bracket import incumbents, played_epochs
+from acband_configspace.runlog.run import CAUSES, NoRunError, Run
 
 
 class OwnWins(Wins):

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acband_configspace.acband import acband
 from acband_configspace.benchmark import RuntimeTable, simulate
-from acband_configspace.race import Outcome, Race
-from acband_configspace.rounds import Round
-from acband_configspace.schedule import Schedule, Supply
-from acband_configspace.statistics import MeanCost, Wins, get_statistic
-from acband_configspace.stopping import checked_early_stopping, decided, level_for_run
-from acband_configspace.streaming import RaceStream, Signal
+from acband_configspace.core.acband import acband
+from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.rounds import Round
+from acband_configspace.core.schedule import Schedule, Supply
+from acband_configspace.core.statistics import MeanCost, Wins, get_statistic
+from acband_configspace.core.stopping import checked_early_stopping, decided, level_for_run
+from acband_configspace.core.streaming import RaceStream, Signal
 
 
 def small_table(seed: int, *, ties: bool = False) -> RuntimeTable:

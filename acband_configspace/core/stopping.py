@@ -41,10 +41,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.checks import probability, real_number
-from acband_configspace.rounds import Round
-from acband_configspace.schedule import Schedule
-from acband_configspace.statistics import Flags, Statistic, Wins
+from acband_configspace.core.checks import probability, real_number
+from acband_configspace.core.rounds import Round
+from acband_configspace.core.schedule import Schedule
+from acband_configspace.core.statistics import Flags, Statistic, Wins
 
 Counts = npt.NDArray[np.integer]
 

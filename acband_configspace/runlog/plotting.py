@@ -15,9 +15,9 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from acband_configspace.bracket import PlayedEpoch, PlayedRound, incumbents, played_epochs
-from acband_configspace.run import Run
-from acband_configspace.schedule import Schedule, sufficient_budget
+from acband_configspace.core.schedule import Schedule, sufficient_budget
+from acband_configspace.runlog.bracket import PlayedEpoch, PlayedRound, incumbents, played_epochs
+from acband_configspace.runlog.run import Run
 
 #: Colours that those who cannot tell red from green can tell apart, on screen and in print.
 WINNER, SURVIVOR, DROPPED, OPEN = "#d55e00", "#0072b2", "#9fa8b2", "#8aa3b8"

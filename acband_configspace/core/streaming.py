@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from acband_configspace.elimination import Contest, Contests, Verdict, judge, judge_playoff
-from acband_configspace.race import Outcome, Race
-from acband_configspace.statistics import Statistic, get_statistic, wins
-from acband_configspace.stopping import checked_early_stopping, decided
+from acband_configspace.core.elimination import Contest, Contests, Verdict, judge, judge_playoff
+from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.statistics import Statistic, get_statistic, wins
+from acband_configspace.core.stopping import checked_early_stopping, decided
 
 
 class Signal(enum.Enum):
@@ -28,10 +28,10 @@ class Signal(enum.Enum):
 
 
 class RaceStream:
-    """Drives :func:`~acband_configspace.acband.acband` or a CSE race by race.
+    """Drives :func:`~acband_configspace.core.acband.acband` or a CSE race by race.
 
-    >>> from acband_configspace.acband import acband
-    >>> from acband_configspace.schedule import Schedule
+    >>> from acband_configspace.core.acband import acband
+    >>> from acband_configspace.core.schedule import Schedule
     >>> schedule = Schedule.plan(200, k=2, n_candidates=5)
     >>> stream = RaceStream(acband(schedule, np.random.default_rng(0)))
     >>> while isinstance(race := stream.ask(), Race):  # higher numbers are the better ones here

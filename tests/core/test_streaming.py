@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acband_configspace import Schedule
-from acband_configspace.acband import acband
-from acband_configspace.race import Outcome, Race
-from acband_configspace.streaming import RaceStream, Signal
+from acband_configspace.core.acband import acband
+from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.streaming import RaceStream, Signal
 
 
 def stream(seed=0, *, k=3, n_candidates=12, budget=300, statistic="wins"):

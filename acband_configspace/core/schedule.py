@@ -11,16 +11,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from acband_configspace.checks import whole_number
-from acband_configspace.frame import UNLIMITED as UNLIMITED
-from acband_configspace.frame import Frame, first_true, last_true, least_playoff, share_kept_in
-from acband_configspace.frame import Supply as Supply
-from acband_configspace.rounds import Epoch as Epoch
-from acband_configspace.rounds import Round as Round
-from acband_configspace.rounds import cse_rounds as cse_rounds
-from acband_configspace.rounds import playoff_rounds, playoff_trials
-from acband_configspace.rounds import share_kept as share_kept
-from acband_configspace.rounds import survivors as survivors
+from acband_configspace.core.checks import whole_number
+from acband_configspace.core.frame import UNLIMITED as UNLIMITED
+from acband_configspace.core.frame import Frame, first_true, last_true, least_playoff, share_kept_in
+from acband_configspace.core.frame import Supply as Supply
+from acband_configspace.core.rounds import Epoch as Epoch
+from acband_configspace.core.rounds import Round as Round
+from acband_configspace.core.rounds import cse_rounds as cse_rounds
+from acband_configspace.core.rounds import playoff_rounds, playoff_trials
+from acband_configspace.core.rounds import share_kept as share_kept
+from acband_configspace.core.rounds import survivors as survivors
 
 #: With ``alpha=None``, :meth:`Schedule.for_trials` draws as many configurations as leave every
 #: group at least this many races. Say the better of two configurations wins three races of four:

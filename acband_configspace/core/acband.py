@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from acband_configspace.elimination import Contest, Contests, eliminate
-from acband_configspace.reserve import Reserve
-from acband_configspace.rounds import playoff_rounds, playoff_trials
-from acband_configspace.schedule import Epoch, Schedule
-from acband_configspace.statistics import Floats
+from acband_configspace.core.elimination import Contest, Contests, eliminate
+from acband_configspace.core.reserve import Reserve
+from acband_configspace.core.rounds import playoff_rounds, playoff_trials
+from acband_configspace.core.schedule import Epoch, Schedule
+from acband_configspace.core.statistics import Floats
 
 SPENDINGS = ("nothing", "configurations")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acband_configspace import Schedule
-from acband_configspace.acband import acband
-from acband_configspace.elimination import Verdict, cse
+from acband_configspace.core.acband import acband
+from acband_configspace.core.elimination import Verdict, cse
 
 
 def play(contests, decide):

@@ -10,16 +10,16 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot as plt  # noqa: E402
 
-from acband_configspace.bracket import incumbents, played_epochs  # noqa: E402
-from acband_configspace.plotting import (  # noqa: E402
+from acband_configspace.core.schedule import Schedule, sufficient_budget  # noqa: E402
+from acband_configspace.runlog.bracket import incumbents, played_epochs  # noqa: E402
+from acband_configspace.runlog.plotting import (  # noqa: E402
     WINNER,
     plot_elimination,
     plot_incumbent,
     plot_schedule,
     plot_sufficient_budget,
 )
-from acband_configspace.run import Run  # noqa: E402
-from acband_configspace.schedule import Schedule, sufficient_budget  # noqa: E402
+from acband_configspace.runlog.run import Run  # noqa: E402
 
 
 @pytest.fixture(scope="module")

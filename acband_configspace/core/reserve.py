@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.schedule import Schedule
+from acband_configspace.core.schedule import Schedule
 
 Instances = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from acband_configspace.checks import real_number, whole_number
+from acband_configspace.core.checks import real_number, whole_number
 
 
 @dataclass(frozen=True)

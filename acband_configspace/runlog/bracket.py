@@ -14,11 +14,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from acband_configspace.rounds import Round
-from acband_configspace.run import PlayedRace, Run
-from acband_configspace.schedule import Schedule
-from acband_configspace.statistics import MeanCost, QuantileCost, Statistic, Wins, wins
-from acband_configspace.stopping import decided
+from acband_configspace.core.rounds import Round
+from acband_configspace.core.schedule import Schedule
+from acband_configspace.core.statistics import MeanCost, QuantileCost, Statistic, Wins, wins
+from acband_configspace.core.stopping import decided
+from acband_configspace.runlog.run import PlayedRace, Run
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acband_configspace import Schedule, sufficient_budget
-from acband_configspace.schedule import SENSIBLE_RACES, Supply, cse_rounds, share_kept, survivors
+from acband_configspace.core.schedule import (
+    SENSIBLE_RACES,
+    Supply,
+    cse_rounds,
+    share_kept,
+    survivors,
+)
 
 
 @pytest.mark.parametrize(

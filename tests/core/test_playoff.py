@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acband_configspace.acband import acband
 from acband_configspace.benchmark import RuntimeTable, simulate
-from acband_configspace.race import Outcome, Race
-from acband_configspace.rounds import playoff_rounds, playoff_trials
-from acband_configspace.schedule import Schedule, Supply
-from acband_configspace.streaming import RaceStream
+from acband_configspace.core.acband import acband
+from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.rounds import playoff_rounds, playoff_trials
+from acband_configspace.core.schedule import Schedule, Supply
+from acband_configspace.core.streaming import RaceStream
 
 
 @given(n_contestants=st.integers(1, 40), n_instances=st.integers(0, 500))

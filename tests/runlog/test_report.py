@@ -18,10 +18,10 @@ from run_helpers import make_run
 pytest.importorskip("matplotlib")
 
 from acband_configspace.__main__ import main
-from acband_configspace.bracket import incumbents
-from acband_configspace.report import html_report
-from acband_configspace.run import Run
-from acband_configspace.trials_csv import write_trials
+from acband_configspace.runlog.bracket import incumbents
+from acband_configspace.runlog.report import html_report
+from acband_configspace.runlog.run import Run
+from acband_configspace.runlog.trials_csv import write_trials
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from acband_configspace.race import Outcome
-from acband_configspace.schedule import Schedule, Supply
-from acband_configspace.statistics import wins
+from acband_configspace.core.race import Outcome
+from acband_configspace.core.schedule import Schedule, Supply
+from acband_configspace.core.statistics import wins
 
 JOURNAL = "journal.jsonl"
 FORMAT = 1

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.checks import real_number
+from acband_configspace.core.checks import real_number
 
 Floats = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]

@@ -18,10 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from acband_configspace._version import __version__
-from acband_configspace.bracket import PlayedEpoch, incumbents, played_epochs
-from acband_configspace.plotting import plot_elimination, plot_incumbent, plot_schedule
-from acband_configspace.run import CAUSES, Run, Trial
-from acband_configspace.style import STYLE
+from acband_configspace.runlog.bracket import PlayedEpoch, incumbents, played_epochs
+from acband_configspace.runlog.plotting import plot_elimination, plot_incumbent, plot_schedule
+from acband_configspace.runlog.run import CAUSES, Run, Trial
+from acband_configspace.runlog.style import STYLE
 
 #: More configurations than this make the page slow to open; the CSV file has them all.
 MOST_CONFIGURATIONS = 500

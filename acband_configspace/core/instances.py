@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.elimination import Contest
+from acband_configspace.core.elimination import Contest
 
 #: Seeds handed to targets lie below this, as SMAC's do.
 SEED_LIMIT = 2**31

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.checks import whole_number
-from acband_configspace.reserve import Instances, Reserve
-from acband_configspace.rounds import Round, cse_rounds, share_kept
-from acband_configspace.statistics import Floats
-from acband_configspace.stopping import Counts
+from acband_configspace.core.checks import whole_number
+from acband_configspace.core.reserve import Instances, Reserve
+from acband_configspace.core.rounds import Round, cse_rounds, share_kept
+from acband_configspace.core.statistics import Floats
+from acband_configspace.core.stopping import Counts
 
 Configurations = npt.NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from acband_configspace.run import Run
+from acband_configspace.runlog.run import Run
 
 _COLUMNS = [
     "race",

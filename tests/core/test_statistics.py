@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from acband_configspace.statistics import QuantileCost, get_statistic, wins
+from acband_configspace.core.statistics import QuantileCost, get_statistic, wins
 
 INF = float("inf")
 

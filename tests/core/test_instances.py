@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acband_configspace.acband import acband
-from acband_configspace.elimination import Verdict
-from acband_configspace.instances import SEED_LIMIT, InstanceKey, Instances
-from acband_configspace.schedule import Schedule, Supply
+from acband_configspace.core.acband import acband
+from acband_configspace.core.elimination import Verdict
+from acband_configspace.core.instances import SEED_LIMIT, InstanceKey, Instances
+from acband_configspace.core.schedule import Schedule, Supply
 
 seeds = st.integers(0, 2**31)
 
