@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from acband_configspace.core.ends import End
+
 Clock = Literal["wall", "cpu"]
-
-
-class RacerStatus(enum.Enum):
-    """How a racer ended."""
-
-    FINISHED = "finished"
-    """It ended by itself, in time, and reported no failure. Only a finisher can win."""
-    LOST = "lost"
-    """It was stopped because another racer of its race had finished in less time."""
-    CUTOFF = "cutoff"
-    """It reached the cutoff, or said itself that it ran out of time."""
-    MEMORY = "memory"
-    """It reached the memory limit, or said itself that it ran out of memory."""
-    CRASHED = "crashed"
-    """It raised, exited with a code other than 0, was killed, could not start, or said so."""
-    CANCELLED = "cancelled"
-    """Its race was called off."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +43,7 @@ class ScriptReport:
 class RacerReport:
     """What became of one racer."""
 
-    status: RacerStatus
+    status: End
     started: float
     """When it started, in seconds since 1970."""
     time: float = 0.0

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import cloudpickle
 
-from acband_configspace.running.messages import BrokenJob, CallJob, CommandJob, Job
+from acband_configspace.running.local.messages import BrokenJob, CallJob, CommandJob, Job
 
 #: What a function may be told besides the configuration, if it has such parameters.
 OPTIONAL_ARGUMENTS = ("instance", "seed", "cutoff")

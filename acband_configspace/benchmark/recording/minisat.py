@@ -13,7 +13,8 @@ from ConfigSpace import Categorical, ConfigurationSpace, Float, Integer
 
 from acband_configspace.benchmark.recording.cnf import formula
 from acband_configspace.benchmark.recording.solvers import Configuration
-from acband_configspace.running.race import RacerReport, RacerStatus
+from acband_configspace.core.ends import End
+from acband_configspace.running.race import RacerReport
 from acband_configspace.running.targets import CommandTarget, Target
 
 _CPU_TIME = re.compile(r"^CPU time\s*: *(\S+) s", re.MULTILINE)
@@ -104,7 +105,7 @@ class MiniSat:
 
     def seconds(self, report: RacerReport, cutoff: float) -> float:
         """Read MiniSat's own CPU time. Its exit code says SAT or UNSAT, so it is no failure."""
-        if report.status in (RacerStatus.CUTOFF, RacerStatus.MEMORY):
+        if report.status in (End.CUTOFF, End.MEMORY):
             return float("inf")
         time, answer = _CPU_TIME.search(report.output), _ANSWER.search(report.output)
         if time is None or answer is None:

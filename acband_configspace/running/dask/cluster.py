@@ -17,14 +17,15 @@ from typing import Any
 
 import cloudpickle
 
+from acband_configspace.core.ends import End
 from acband_configspace.errors import NoWorkersError, SchedulerLostError
-from acband_configspace.running.driver import RaceOrder, unstarted
-from acband_configspace.running.link import Arrival, DaskLink, Failure
-from acband_configspace.running.messages import Job, PickledShared
-from acband_configspace.running.race import Clock, RaceReport, RacerStatus, RaceSpec
-from acband_configspace.running.racetrack import jobs_of, with_values
-from acband_configspace.running.remote import CLOSING_SECONDS, RaceSite, TrackSettings
-from acband_configspace.running.roster import Member, Roster
+from acband_configspace.running.dask.client import Arrival, DaskLink, Failure
+from acband_configspace.running.dask.placement import Member, Roster
+from acband_configspace.running.dask.track_thread import RaceOrder, unstarted
+from acband_configspace.running.dask.worker import CLOSING_SECONDS, RaceSite, TrackSettings
+from acband_configspace.running.local.messages import Job, PickledShared
+from acband_configspace.running.local.track import jobs_of, with_values
+from acband_configspace.running.race import Clock, RaceReport, RaceSpec
 from acband_configspace.running.targets import Target
 
 logger = logging.getLogger(__name__)
@@ -177,7 +178,7 @@ class RaceCluster:
         if race in self._waiting:
             self._waiting.remove(race)
             self._roster.release(race.number)  # a worker may be kept free for it
-            self._end(race, RacerStatus.CANCELLED)
+            self._end(race, End.CANCELLED)
         self._to_cancel += [sent for sent in self._sent.values() if sent.race is race]
 
     def close(self) -> None:
@@ -293,12 +294,12 @@ class RaceCluster:
         if counts:
             race.losses.append(sent.worker)
         if race.is_cancelled:
-            self._end(race, RacerStatus.CANCELLED)
+            self._end(race, End.CANCELLED)
         elif len(race.losses) >= MOST_LOSSES:
             workers = ", ".join(race.losses)
             error = f"the race is not tried again, because its worker died each time: {workers}"
             logger.warning("Race %s is given up: %s", race.key, error)
-            self._end(race, RacerStatus.CRASHED, error)
+            self._end(race, End.CRASHED, error)
         else:
             self._waiting.appendleft(race)
 
@@ -307,7 +308,7 @@ class RaceCluster:
         self._roster.release(sent.race.number)
         self._link.drop([sent.task])
 
-    def _end(self, race: _Race, status: RacerStatus, error: str | None = None) -> None:
+    def _end(self, race: _Race, status: End, error: str | None = None) -> None:
         self._reports.append(unstarted(race.key, race.jobs, status, error))
 
     def _note_time(self, report: RaceReport) -> None:

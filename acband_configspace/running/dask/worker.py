@@ -14,10 +14,10 @@ from typing import Any
 
 from distributed import Status, Worker, WorkerPlugin, get_worker
 
-from acband_configspace.running.driver import DriverClosedError, RaceOrder, TrackDriver
-from acband_configspace.running.messages import Job, PickledShared
+from acband_configspace.running.dask.track_thread import DriverClosedError, RaceOrder, TrackDriver
+from acband_configspace.running.local.messages import Job, PickledShared
+from acband_configspace.running.local.track import RaceTrack
 from acband_configspace.running.race import Clock, RaceReport
-from acband_configspace.running.racetrack import RaceTrack
 
 #: What a worker that is closed leaves behind; Dask's own workers mostly do, too.
 CLOSING_NOTE = {"action": "closing-worker"}

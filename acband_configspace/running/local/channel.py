@@ -1,7 +1,7 @@
 """Messages between two processes: pickles with their length in front, over a socket.
 
-Written by hand because ``multiprocessing.connection`` cannot send without waiting: a starter that
-waits for a busy user's process to read its reports would stop losers late.
+Written by hand because ``multiprocessing.connection`` cannot send without waiting: a supervisor
+that waits for a busy user's process to read its reports would stop losers late.
 """
 
 from __future__ import annotations

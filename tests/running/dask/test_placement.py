@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from acband_configspace.running.remote import races_at_once, slots_of
-from acband_configspace.running.roster import Roster
+from acband_configspace.running.dask.placement import Roster
+from acband_configspace.running.dask.worker import races_at_once, slots_of
 
 
 def _roster(racers: int = 2, **threads: int) -> Roster:

@@ -18,8 +18,8 @@ from types import TracebackType
 
 import cloudpickle
 
-from acband_configspace.running.channel import Channel, channel_pair
-from acband_configspace.running.messages import (
+from acband_configspace.running.local.channel import Channel, channel_pair
+from acband_configspace.running.local.messages import (
     CancelRace,
     Job,
     Limits,
@@ -31,14 +31,14 @@ from acband_configspace.running.messages import (
     SetupFailed,
     StartRace,
 )
-from acband_configspace.running.process_tree import ADOPTS_ORPHANS
+from acband_configspace.running.local.process_tree import ADOPTS_ORPHANS
 from acband_configspace.running.race import Clock, RaceReport, RacerReport, RaceSpec
 from acband_configspace.running.targets import Target
 
 #: Not ``-m``: only with our own search path is the package sure to be found.
-_STARTER_CODE = (
+_SUPERVISOR_CODE = (
     "import json, sys; descriptor = int(sys.argv[1]); sys.path[:] = json.loads(sys.argv[2]); "
-    "from acband_configspace.running.starter import main; main(descriptor)"
+    "from acband_configspace.running.local.supervisor import main; main(descriptor)"
 )
 #: Seconds beyond the grace that closing waits for the racers to be gone.
 _CLOSING_TIME = 2.0
@@ -48,7 +48,7 @@ class TargetLoadError(RuntimeError):
     """The target could not be loaded in the process that starts the racers."""
 
 
-class StarterDiedError(RuntimeError):
+class SupervisorDiedError(RuntimeError):
     """The process that starts the racers was killed."""
 
 
@@ -122,14 +122,19 @@ class RaceTrack:
         self._shared = shared
         self._unfinished: dict[int, Hashable] = {}
         self._races_started = 0
-        self._channel, self._starter = _start_starter()
+        self._channel, self._supervisor = _start_supervisor()
         self._end = weakref.finalize(
-            self, _end_starter, self._channel, self._starter, grace + _CLOSING_TIME, os.getpid()
+            self,
+            _end_supervisor,
+            self._channel,
+            self._supervisor,
+            grace + _CLOSING_TIME,
+            os.getpid(),
         )
         try:
             self._load()
         except BaseException:
-            self._starter.kill()  # it may be busy importing, and has no racers yet
+            self._supervisor.kill()  # it may be busy importing, and has no racers yet
             self.close()
             raise
 
@@ -137,7 +142,7 @@ class RaceTrack:
         self._channel.send(
             Setup(
                 # Not on the command line: that may be too long, and ``pkill -f`` would find the
-                # starter by the name of the user's script, and kill it before its racers.
+                # supervisor by the name of the user's script, and kill it before its racers.
                 arguments=sys.argv,
                 function=self._target.pickled_function,
                 shared=_pickled(self._shared),
@@ -184,7 +189,7 @@ class RaceTrack:
         unfinished.
 
         Raises:
-            StarterDiedError: if someone killed the process that starts the racers.
+            SupervisorDiedError: if someone killed the process that starts the racers.
         """
         return [with_values(report) for report in self.receive(timeout)]
 
@@ -241,9 +246,9 @@ class RaceTrack:
             return self._channel.receive()
         except EOFError:
             self.close()
-            raise StarterDiedError(
+            raise SupervisorDiedError(
                 "the process that starts the racers has died "
-                f"(exit code {self._starter.returncode}); all racers were stopped"
+                f"(exit code {self._supervisor.returncode}); all racers were stopped"
             ) from None
 
 
@@ -288,13 +293,13 @@ def _with_value(racer: RacerReport) -> RacerReport:
     return racer
 
 
-def _start_starter() -> tuple[Channel, subprocess.Popen[bytes]]:
+def _start_supervisor() -> tuple[Channel, subprocess.Popen[bytes]]:
     """Start a fresh interpreter; it imports this package and waits for its setup."""
     ours, theirs = channel_pair()
     search_path = json.dumps([entry for entry in sys.path if isinstance(entry, str)])
     try:
-        starter = subprocess.Popen(
-            [sys.executable, "-c", _STARTER_CODE, str(theirs.fileno()), search_path],
+        supervisor = subprocess.Popen(
+            [sys.executable, "-c", _SUPERVISOR_CODE, str(theirs.fileno()), search_path],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # out of reach of the terminal's Ctrl-C
@@ -304,13 +309,13 @@ def _start_starter() -> tuple[Channel, subprocess.Popen[bytes]]:
         raise
     finally:
         theirs.close()
-    return ours, starter
+    return ours, supervisor
 
 
-def _end_starter(
-    channel: Channel, starter: subprocess.Popen[bytes], patience: float, owner: int
+def _end_supervisor(
+    channel: Channel, supervisor: subprocess.Popen[bytes], patience: float, owner: int
 ) -> None:
-    """Have the starter stop everything and end; kill it if it does not."""
+    """Have the supervisor stop everything and end; kill it if it does not."""
     if os.getpid() != owner:  # a fork of the user's process ends: not its race track
         return
     channel.end_sending()
@@ -321,5 +326,5 @@ def _end_starter(
             selector.select(remaining)
             channel.receive()
     channel.close()
-    starter.kill()
-    starter.wait()
+    supervisor.kill()
+    supervisor.wait()

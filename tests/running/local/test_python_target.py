@@ -84,7 +84,7 @@ def test_arguments_are_passed_if_the_function_takes_them():
 
 
 def test_configurations_keep_their_type_and_the_space_is_sent_once():
-    from ConfigSpace import ConfigurationSpace  # here, or every starter would import it
+    from ConfigSpace import ConfigurationSpace  # here, or every supervisor would import it
 
     space = ConfigurationSpace({"x": (0.0, 1.0)}, seed=1)
 
@@ -293,7 +293,7 @@ def test_heavy_imports_are_paid_once(tmp_path, monkeypatch):
     with RaceTrack(PythonTarget(heavy.target), slots=2) as track:
         for _ in range(5):
             assert all(racer.time < 0.25 for racer in race(track, {}, {}).racers)
-    assert log.read_text() == "xx"  # here and in the starter
+    assert log.read_text() == "xx"  # here and in the supervisor
 
 
 SCRIPT = """

@@ -23,9 +23,9 @@ from acband_configspace.running import (
     RaceTrack,
     TargetLoadError,
 )
-from acband_configspace.running.cluster import RaceCluster
-from acband_configspace.running.driver import RaceOrder, TrackDriver
-from acband_configspace.running.messages import CommandJob
+from acband_configspace.running.dask.cluster import RaceCluster
+from acband_configspace.running.dask.track_thread import RaceOrder, TrackDriver
+from acband_configspace.running.local.messages import CommandJob
 
 
 @pytest.fixture
@@ -253,14 +253,14 @@ def test_a_worker_kept_free_for_a_cancelled_race_is_used_again(
     assert _statuses(reports["next"]) == ["finished"]
 
 
-def test_a_starter_that_dies_while_nothing_runs_is_replaced() -> None:
+def test_a_supervisor_that_dies_while_nothing_runs_is_replaced() -> None:
     others = set(psutil.Process().children())
     driver = TrackDriver(lambda: RaceTrack(CommandTarget("true"), slots=1))
     order = (CommandJob(("true",)),), True
     assert driver.run(RaceOrder("a", *order)).winner == 0
     before = time.process_time()
-    [starter] = set(psutil.Process().children()) - others
-    starter.kill()
+    [supervisor] = set(psutil.Process().children()) - others
+    supervisor.kill()
     time.sleep(0.5)
     assert time.process_time() - before < 0.3, "it waits, it does not spin"
     assert driver.run(RaceOrder("b", *order)).winner == 0

@@ -20,10 +20,10 @@ from typing import Any
 
 from distributed import KilledWorker
 
-from acband_configspace.running.driver import RaceOrder
+from acband_configspace.running.dask.track_thread import RaceOrder
+from acband_configspace.running.dask.worker import CLOSING_NOTE, RaceSite, cancel_races, run_race
+from acband_configspace.running.local.track import SupervisorDiedError, TargetLoadError
 from acband_configspace.running.race import RaceReport
-from acband_configspace.running.racetrack import StarterDiedError, TargetLoadError
-from acband_configspace.running.remote import CLOSING_NOTE, RaceSite, cancel_races, run_race
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +211,7 @@ class DaskLink:
 
 
 def _meaning_of(error: Exception) -> Failure:
-    if isinstance(error, (KilledWorker, StarterDiedError)):
+    if isinstance(error, (KilledWorker, SupervisorDiedError)):
         return Failure.WORKER_DIED
     if isinstance(error, CancelledError):
         return Failure.TASK_LOST

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from race_helpers import race, statuses
 
-from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack, StarterDiedError
+from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack, SupervisorDiedError
 
 
 def sleeper() -> PythonTarget:
@@ -177,48 +177,48 @@ def test_close_is_quick_final_and_may_be_repeated():
             use()
 
 
-def test_a_killed_starter_is_an_error_and_not_a_hang():
+def test_a_killed_supervisor_is_an_error_and_not_a_hang():
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
         track.start(RaceSpec("slow", tuple(sleeps(20, 20))))
         assert track.wait(0.2) == []
-        [starter] = set(psutil.Process().children()) - others
-        starter.kill()
-        with pytest.raises(StarterDiedError, match=r"has died \(exit code -9\)"):
+        [supervisor] = set(psutil.Process().children()) - others
+        supervisor.kill()
+        with pytest.raises(SupervisorDiedError, match=r"has died \(exit code -9\)"):
             track.wait(5)
 
 
-def test_a_killed_keeper_costs_one_racer_only():
+def test_a_killed_watcher_costs_one_racer_only():
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
         track.start(RaceSpec("race", tuple(sleeps(20, 2))))
         assert track.wait(0.2) == []
-        [starter] = set(psutil.Process().children()) - others
-        min(starter.children(), key=lambda process: process.pid).kill()
+        [supervisor] = set(psutil.Process().children()) - others
+        min(supervisor.children(), key=lambda process: process.pid).kill()
         [report] = track.wait(5)
         assert statuses(report) == ["crashed", "finished"]
         assert "watched over this racer was killed" in report.racers[0].error
-        assert len(starter.children(recursive=True)) == 2
+        assert len(supervisor.children(recursive=True)) == 2
         assert race(track, *sleeps(20, 0.1)).winner == 1
 
 
-def test_a_keeper_that_was_slow_obeys_what_came_meanwhile():
+def test_a_watcher_that_was_slow_obeys_what_came_meanwhile():
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
-        [starter] = set(psutil.Process().children()) - others
-        keeper = min(starter.children(), key=lambda process: process.pid)
-        keeper.suspend()
+        [supervisor] = set(psutil.Process().children()) - others
+        watcher = min(supervisor.children(), key=lambda process: process.pid)
+        watcher.suspend()
         track.start(RaceSpec("only", tuple(sleeps(60, 0.1))))
         time.sleep(0.5)
-        keeper.resume()
+        watcher.resume()
         [report] = track.wait(30)
         assert statuses(report) == ["lost", "finished"]
-        keeper.suspend()
+        watcher.suspend()
         track.start(RaceSpec("only", tuple(sleeps(60))))
         time.sleep(0.2)
         track.cancel("only")
         time.sleep(0.2)
-        keeper.resume()
+        watcher.resume()
         [report] = track.wait(30)
         assert statuses(report) == ["cancelled"]
 

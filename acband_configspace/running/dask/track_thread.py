@@ -15,9 +15,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from acband_configspace.running.messages import Job
-from acband_configspace.running.race import RaceReport, RacerReport, RacerStatus
-from acband_configspace.running.racetrack import RaceTrack
+from acband_configspace.core.ends import End
+from acband_configspace.running.local.messages import Job
+from acband_configspace.running.local.track import RaceTrack
+from acband_configspace.running.race import RaceReport, RacerReport
 
 #: Seconds without a race after which the track, and with it the loaded target, is given up.
 #: Whoever wanted the races may be gone without a word.
@@ -78,7 +79,7 @@ class TrackDriver:
 
         Raises:
             DriverClosedError: if the driver is closed before the race is over.
-            TargetLoadError, StarterDiedError: as the race track does.
+            TargetLoadError, SupervisorDiedError: as the race track does.
         """
         answer: Future[RaceReport] = Future()
         self._tell(_Start(order, answer))
@@ -136,7 +137,7 @@ class TrackDriver:
             happened = selector.select(IDLE_SECONDS if idle else None)
         with contextlib.suppress(BlockingIOError):
             self._bell.recv(4096)
-        # Without a race the track has nothing to say but that its starter is gone.
+        # Without a race the track has nothing to say but that its supervisor is gone.
         if idle and (not happened or any(key.fileobj is self._track for key, _ in happened)):
             self._give_up_track()
 
@@ -156,7 +157,7 @@ class TrackDriver:
     def _start(self, order: RaceOrder, answer: Future[RaceReport]) -> None:
         if order.key in self._cancelled_ahead:
             self._cancelled_ahead.remove(order.key)
-            answer.set_result(unstarted(order.key, order.jobs, RacerStatus.CANCELLED))
+            answer.set_result(unstarted(order.key, order.jobs, End.CANCELLED))
             return
         self._answers[order.key] = answer
         if self._track is None:
@@ -184,7 +185,7 @@ class TrackDriver:
 
 
 def unstarted(
-    key: Hashable, jobs: Sequence[Job], status: RacerStatus, error: str | None = None
+    key: Hashable, jobs: Sequence[Job], status: End, error: str | None = None
 ) -> RaceReport:
     """Return a report of a race that none of the racers took part in."""
     racer = RacerReport(status, started=time.time(), error=error)

@@ -1,7 +1,7 @@
-"""The keeper's process: runs one racer at a time and answers for its whole process tree.
+"""The watcher's process: runs one racer at a time and answers for its whole process tree.
 
-A keeper adopts every orphan below it, so whatever a racer starts, in whatever process group or
-session, stays below its keeper until it is reaped. It sleeps until something happens: a child
+A watcher adopts every orphan below it, so whatever a racer starts, in whatever process group or
+session, stays below its watcher until it is reaped. It sleeps until something happens: a child
 ends, output or a message arrives, or a limit may have been reached.
 """
 
@@ -14,18 +14,19 @@ import signal
 import socket
 import time
 
-from acband_configspace.running import process_tree
-from acband_configspace.running.channel import Channel
-from acband_configspace.running.messages import (
+from acband_configspace.core.ends import End
+from acband_configspace.running.local import process_tree
+from acband_configspace.running.local.channel import Channel
+from acband_configspace.running.local.messages import (
     Finished,
     Limits,
     LowerLimit,
     RunRacer,
     StopRacer,
 )
-from acband_configspace.running.race import RacerReport, RacerStatus
-from acband_configspace.running.racer import LoadedTarget
-from acband_configspace.running.racer_run import RacerRun
+from acband_configspace.running.local.racer import LoadedTarget
+from acband_configspace.running.local.racer_run import RacerRun
+from acband_configspace.running.race import RacerReport
 
 #: Seconds between two rounds of SIGKILL, for trees that still fork while they are killed.
 KILL_INTERVAL = 0.01
@@ -33,14 +34,14 @@ KILL_INTERVAL = 0.01
 TERM_HEAD_START = 0.002
 
 
-class Keeper:
-    """Runs the racers its starter asks for, one after the other."""
+class Watcher:
+    """Runs the racers its supervisor asks for, one after the other."""
 
     def __init__(self, channel: Channel, target: LoadedTarget, limits: Limits) -> None:
         self._channel = channel
         self._target = target
         self._limits = limits
-        self._starter_is_gone = False
+        self._supervisor_is_gone = False
         process_tree.adopt_orphans()
         self._wakeup, self._wakeup_sender = socket.socketpair()
         for end in (self._wakeup, self._wakeup_sender):
@@ -54,8 +55,8 @@ class Keeper:
         self._child_selector.register(self._wakeup, selectors.EVENT_READ)
 
     def serve(self) -> None:
-        """Run racers until the starter closes the channel or ends."""
-        while not self._starter_is_gone:
+        """Run racers until the supervisor closes the channel or ends."""
+        while not self._supervisor_is_gone:
             self._selector.select()
             self._clear_wakeup()
             messages = self._messages()
@@ -70,14 +71,14 @@ class Keeper:
             run = RacerRun(order, self._limits, self._target, private=self._private())
         except OSError as error:  # no more processes, or descriptors
             why = f"the racer could not be started: {error}"
-            return RacerReport(RacerStatus.CRASHED, started=time.time(), error=why)
+            return RacerReport(End.CRASHED, started=time.time(), error=why)
         self._obey(run, orders)
         for pipe in run.streams.open_pipes:
             self._selector.register(pipe, selectors.EVENT_READ)
         while not run.is_over:
             self._await_event(run)
         report = run.report()
-        if report.status is RacerStatus.FINISHED and self._limits.clock == "wall":
+        if report.status is End.FINISHED and self._limits.clock == "wall":
             # The losers are stopped now; this racer's own leftovers may take the grace.
             self._channel.send(Finished(report.time))
         self._stop_tree(run)
@@ -99,8 +100,8 @@ class Keeper:
             if key.fd in run.streams.open_pipes and run.streams.read(key.fd) == 0:
                 self._close_pipe(run, key.fd)
         self._obey(run, self._messages())
-        if self._starter_is_gone:
-            run.stopped = RacerStatus.CANCELLED
+        if self._supervisor_is_gone:
+            run.stopped = End.CANCELLED
         if not run.is_over:
             run.stopped = run.broken_limit()
 
@@ -109,7 +110,7 @@ class Keeper:
             if isinstance(order, LowerLimit):
                 run.lower_limit(order.best)
             elif isinstance(order, StopRacer):
-                run.stopped = RacerStatus.CANCELLED
+                run.stopped = End.CANCELLED
 
     def _stop_tree(self, run: RacerRun) -> None:
         """TERM, a short grace, KILL, reap: returns when nothing is left below this process."""
@@ -155,7 +156,7 @@ class Keeper:
         try:
             return self._channel.receive()
         except EOFError:
-            self._starter_is_gone = True
+            self._supervisor_is_gone = True
             return []
 
     def _clear_wakeup(self) -> None:

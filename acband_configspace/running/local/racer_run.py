@@ -1,4 +1,4 @@
-"""One run of a racer as its keeper sees it: its clock, its limits, and the verdict at its end."""
+"""One run of a racer as its watcher sees it: its clock, its limits, and the verdict at its end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from acband_configspace.running import process_tree
-from acband_configspace.running.messages import (
+from acband_configspace.core.ends import End
+from acband_configspace.running.local import process_tree
+from acband_configspace.running.local.messages import (
     ENDED,
     CallEnd,
     CallJob,
@@ -20,9 +21,9 @@ from acband_configspace.running.messages import (
     RunRacer,
     StartFailed,
 )
-from acband_configspace.running.output import RacerStreams
-from acband_configspace.running.race import RacerReport, RacerStatus, ScriptReport
-from acband_configspace.running.racer import LoadedTarget, launch
+from acband_configspace.running.local.output import RacerStreams
+from acband_configspace.running.local.racer import LoadedTarget, launch
+from acband_configspace.running.race import RacerReport, ScriptReport
 
 #: Seconds between two looks at the memory of a racer's tree, of which each takes 0.4 ms or so...
 MEMORY_INTERVAL = 0.05
@@ -39,10 +40,10 @@ CPU_CLOCK_STEP = 0.01
 WALL_PER_CPU_SECOND = 10.0
 
 _REPORTED_STATUSES = {
-    "SUCCESS": RacerStatus.FINISHED,
-    "CRASHED": RacerStatus.CRASHED,
-    "TIMEOUT": RacerStatus.CUTOFF,
-    "MEMORYOUT": RacerStatus.MEMORY,
+    "SUCCESS": End.FINISHED,
+    "CRASHED": End.CRASHED,
+    "TIMEOUT": End.CUTOFF,
+    "MEMORYOUT": End.MEMORY,
 }
 
 
@@ -66,7 +67,7 @@ class RacerRun:
         )
         self.exit_status: int | None = None
         """Its wait status, once it has ended by itself."""
-        self.stopped: RacerStatus | None = None
+        self.stopped: End | None = None
         """Why it must be stopped, if it must."""
         self.ended = self._started
         """When it was last seen to run, or seen to have ended."""
@@ -113,7 +114,7 @@ class RacerRun:
         wait = min(waits, default=math.inf)
         return min(max(wait, 0.0), LONGEST_WAIT) if wait < math.inf else None
 
-    def broken_limit(self) -> RacerStatus | None:
+    def broken_limit(self) -> End | None:
         """Return why the racer must be stopped now, if it must."""
         now = time.monotonic()
         if self._limits.clock == "wall":
@@ -124,7 +125,7 @@ class RacerRun:
         else:
             too_long = False
         if too_long:
-            return RacerStatus.LOST if self._best <= self._cutoff else RacerStatus.CUTOFF
+            return End.LOST if self._best <= self._cutoff else End.CUTOFF
         return self._broken_memory_limit(now)
 
     @property
@@ -136,7 +137,7 @@ class RacerRun:
         # Something else may have written into the pipe.
         return float(moment) if self._started <= moment <= time.monotonic() else None
 
-    def _broken_memory_limit(self, now: float) -> RacerStatus | None:
+    def _broken_memory_limit(self, now: float) -> End | None:
         limit_mb = self._limits.memory_limit_mb
         if limit_mb is None or now < self._memory_look:
             return None
@@ -146,7 +147,7 @@ class RacerRun:
             tree, limit_mb=limit_mb, without=os.getpid() if inherited else None
         )
         self._memory_look = now + max(MEMORY_INTERVAL, left_mb / MEMORY_GROWTH)
-        return RacerStatus.MEMORY if left_mb < 0 else None
+        return End.MEMORY if left_mb < 0 else None
 
     def _cpu_so_far(self) -> float:
         living = process_tree.living_cpu_time(process_tree.descendants(os.getpid()))
@@ -161,7 +162,7 @@ class RacerRun:
         result = self._result or self._read_result()
         ended = result.ended if isinstance(result, CallEnd) else self.ended
         report = RacerReport(
-            status=self.stopped or RacerStatus.CRASHED,
+            status=self.stopped or End.CRASHED,
             started=self._started_at,
             time=ended - self._started,
             output=self.streams.output.text,
@@ -197,15 +198,15 @@ class RacerRun:
     def _within_cutoff(self, report: RacerReport) -> RacerReport:
         """Correct the status of a racer that finished late, but before it could be stopped."""
         late = self._limits.counted_time(report) > self._cutoff
-        if report.status is RacerStatus.FINISHED and late:
-            why = self._why_stopped(RacerStatus.CUTOFF)
-            return replace(report, status=RacerStatus.CUTOFF, error=why)
+        if report.status is End.FINISHED and late:
+            why = self._why_stopped(End.CUTOFF)
+            return replace(report, status=End.CUTOFF, error=why)
         return report
 
-    def _why_stopped(self, status: RacerStatus) -> str | None:
-        if status is RacerStatus.CUTOFF:
+    def _why_stopped(self, status: End) -> str | None:
+        if status is End.CUTOFF:
             return f"reached the cutoff of {self._cutoff:g} s ({self._limits.clock} clock)"
-        if status is RacerStatus.MEMORY:
+        if status is End.MEMORY:
             return f"used more than the memory limit of {self._limits.memory_limit_mb} MB"
         return None
 
@@ -216,10 +217,10 @@ class RacerRun:
         code = os.waitstatus_to_exitcode(self.exit_status)
         reported = self.streams.reports.report()
         if not isinstance(self._job, CommandJob):
-            status = RacerStatus.CRASHED
+            status = End.CRASHED
             error = f"the function {_describe_exit(code)} instead of returning"
         elif code not in self._job.success_codes:
-            status, error = RacerStatus.CRASHED, _describe_exit(code)
+            status, error = End.CRASHED, _describe_exit(code)
         else:
             status, error = _judge_report(reported)
         if error is not None:
@@ -227,17 +228,17 @@ class RacerRun:
         return replace(report, status=status, error=error, reported=reported)
 
 
-def _judge_report(reported: ScriptReport | None) -> tuple[RacerStatus, str | None]:
+def _judge_report(reported: ScriptReport | None) -> tuple[End, str | None]:
     if reported is None or reported.status is None:
-        return RacerStatus.FINISHED, None
+        return End.FINISHED, None
     status = _REPORTED_STATUSES.get(reported.status.upper())
     if status is None:
         known = ", ".join(_REPORTED_STATUSES)
         return (
-            RacerStatus.CRASHED,
+            End.CRASHED,
             f"reported status={reported.status}, which is none of {known}",
         )
-    return status, None if status is RacerStatus.FINISHED else f"reported status={reported.status}"
+    return status, None if status is End.FINISHED else f"reported status={reported.status}"
 
 
 def _describe_exit(code: int) -> str:

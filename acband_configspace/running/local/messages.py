@@ -2,11 +2,11 @@
 
 ::
 
-    RaceTrack (the user's process)  --Setup, StartRace, CancelRace-->  starter
+    RaceTrack (the user's process)  --Setup, StartRace, CancelRace-->  supervisor
                                     <--Ready, SetupFailed, RaceDone--
-    starter  --RunRacer, LowerLimit, StopRacer-->  keeper
+    supervisor  --RunRacer, LowerLimit, StopRacer-->  watcher
              <--Finished, RacerReport--
-    racer    --the moment, then CallEnd or StartFailed-->  keeper
+    racer    --the moment, then CallEnd or StartFailed-->  watcher
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from acband_configspace.running.race import Clock, RacerReport, RacerStatus
+from acband_configspace.core.ends import End
+from acband_configspace.running.race import Clock, RacerReport
 
 #: What a racer sends first: when its function returned, by the system-wide monotonic clock.
 ENDED = struct.Struct("d")
@@ -64,7 +65,7 @@ Job = CommandJob | CallJob | BrokenJob
 
 @dataclass(frozen=True)
 class Setup:
-    """The first message: everything the starter must know before it can start racers."""
+    """The first message: everything the supervisor must know before it can start racers."""
 
     arguments: list[str]
     """The user's ``sys.argv``, which a target may look at."""
@@ -187,7 +188,7 @@ class CallEnd:
 
     ended: float
     """By the system-wide monotonic clock: no time between the processes is lost."""
-    status: RacerStatus
+    status: End
     error: str | None = None
     returned: PickledValue | None = None
 

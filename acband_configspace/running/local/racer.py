@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, NoReturn
 
-from acband_configspace.running.messages import (
+from acband_configspace.core.ends import End
+from acband_configspace.running.local.messages import (
     ENDED,
     BrokenJob,
     CallEnd,
@@ -28,13 +29,12 @@ from acband_configspace.running.messages import (
     PickledValue,
     StartFailed,
 )
-from acband_configspace.running.process_tree import die_with_parent
-from acband_configspace.running.race import RacerStatus
+from acband_configspace.running.local.process_tree import die_with_parent
 
 
 @dataclass(frozen=True)
 class LoadedTarget:
-    """What racers inherit from the starter instead of importing it each."""
+    """What racers inherit from the supervisor instead of importing it each."""
 
     function: Callable[..., object] | None
     shared: object
@@ -54,7 +54,7 @@ def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerPr
     """Start a racer in a session of its own; it must not see the ``private`` descriptors.
 
     By hand instead of with ``subprocess`` and ``multiprocessing``: neither can share its children
-    with a keeper that reaps whatever ends below it.
+    with a watcher that reaps whatever ends below it.
     """
     pipes: list[tuple[int, int]] = []
     try:
@@ -96,7 +96,7 @@ def _spawn(arguments: tuple[str, ...], *, output: int, errors: int) -> int:
         ),
         setsid=True,
         setsigmask=(),
-        # What Python ignores, and what its keeper does.
+        # What Python ignores, and what its watcher does.
         setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ),
     )
 
@@ -105,22 +105,22 @@ def _fork(
     job: Job, target: LoadedTarget, private: Iterable[int], output: int, errors: int, result: int
 ) -> int:
     """Start a process that calls the function, or says why there is nothing to call."""
-    keeper = os.getpid()
+    watcher = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
             for descriptor in private:
                 os.close(descriptor)
-            _leave_keeper(keeper, output=output, errors=errors)
+            _leave_watcher(watcher, output=output, errors=errors)
             _perform(job, target, result)
         finally:
             os._exit(70)  # EX_SOFTWARE; never reached unless the lines above fail
     return pid
 
 
-def _leave_keeper(keeper: int, *, output: int, errors: int) -> None:
+def _leave_watcher(watcher: int, *, output: int, errors: int) -> None:
     os.setsid()
-    die_with_parent(keeper)
+    die_with_parent(watcher)
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -197,7 +197,7 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
     assert target.function is not None, "calls are only sent for targets with a function"
     returned: object = None
     error: str | None = None
-    status = RacerStatus.FINISHED
+    status = End.FINISHED
     if "numpy.random" in sys.modules:
         # As Python's own generator does: else all racers, forked from one process, draw the same.
         # By what is called, so that a trial that is run again draws what it drew.
@@ -207,11 +207,11 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
         returned = target.function(*positional, **named)
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
-            status, error = RacerStatus.CRASHED, f"the function called sys.exit({leaving.code!r})"
+            status, error = End.CRASHED, f"the function called sys.exit({leaving.code!r})"
     except MemoryError:
-        status, error = RacerStatus.MEMORY, traceback.format_exc()
+        status, error = End.MEMORY, traceback.format_exc()
     except BaseException:
-        status, error = RacerStatus.CRASHED, traceback.format_exc()
+        status, error = End.CRASHED, traceback.format_exc()
     ended = time.monotonic()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # it may have closed it

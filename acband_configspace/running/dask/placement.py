@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from acband_configspace.running.remote import races_at_once, slots_of
+from acband_configspace.running.dask.worker import races_at_once, slots_of
 
 
 @dataclass

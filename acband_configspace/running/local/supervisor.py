@@ -1,4 +1,4 @@
-"""The starter's process: loads the target once, keeps the queue of races, and decides them.
+"""The supervisor's process: loads the target once, keeps the queue of races, and decides them.
 
 It is a fresh interpreter, so the user's script is not run again and no thread of the user's
 process is forked. Decisions are taken here, not in the user's process, which may be busy with
@@ -22,10 +22,10 @@ import traceback
 from collections import deque
 from dataclasses import replace
 
-from acband_configspace.running import process_tree
-from acband_configspace.running.channel import Channel, channel_pair
-from acband_configspace.running.keeper import Keeper
-from acband_configspace.running.messages import (
+from acband_configspace.core.ends import End
+from acband_configspace.running.local import process_tree
+from acband_configspace.running.local.channel import Channel, channel_pair
+from acband_configspace.running.local.messages import (
     CancelRace,
     Finished,
     LowerLimit,
@@ -37,10 +37,11 @@ from acband_configspace.running.messages import (
     StartRace,
     StopRacer,
 )
-from acband_configspace.running.race import RacerReport, RacerStatus
-from acband_configspace.running.racer import LoadedTarget
+from acband_configspace.running.local.racer import LoadedTarget
+from acband_configspace.running.local.watcher import Watcher
+from acband_configspace.running.race import RacerReport
 
-#: Seconds to wait for a process to become available for a keeper.
+#: Seconds to wait for a process to become available for a watcher.
 FORK_PATIENCE = 10.0
 
 
@@ -60,8 +61,8 @@ class _Race:
         return len(self.waiting) < len(self.reports)
 
 
-class _KeeperHandle:
-    """A keeper as the starter sees it, with the racer it runs."""
+class _WatcherHandle:
+    """A watcher as the supervisor sees it, with the racer it runs."""
 
     def __init__(self, pid: int, channel: Channel) -> None:
         self.pid = pid
@@ -70,7 +71,7 @@ class _KeeperHandle:
         self.index = 0
 
 
-class Starter:
+class Supervisor:
     """Runs the races of one race track."""
 
     def __init__(self, channel: Channel, setup: Setup, target: LoadedTarget) -> None:
@@ -78,7 +79,7 @@ class Starter:
         self._setup = setup
         self._target = target
         self._queue: deque[_Race] = deque()
-        self._keepers: list[_KeeperHandle] = []
+        self._watchers: list[_WatcherHandle] = []
         self._user_is_gone = False
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ)
@@ -89,14 +90,14 @@ class Starter:
         #: Processes that loading the target has started: not ours to stop before the end.
         self._of_the_target = process_tree.children(os.getpid())
         for _ in range(setup.slots):
-            self._add_keeper()
+            self._add_watcher()
 
     def serve(self) -> None:
         """Run races until the user's process closes the channel or ends."""
         while not self._user_is_gone:
             for key, _ in self._selector.select():
-                if isinstance(key.data, _KeeperHandle):
-                    self._hear_keeper(key.data)
+                if isinstance(key.data, _WatcherHandle):
+                    self._hear_watcher(key.data)
                 elif key.fileobj is self._channel:
                     self._hear_user()
                 else:
@@ -121,18 +122,18 @@ class Starter:
         except EOFError:
             self._user_is_gone = True
 
-    def _hear_keeper(self, keeper: _KeeperHandle) -> None:
+    def _hear_watcher(self, watcher: _WatcherHandle) -> None:
         try:
-            messages = keeper.channel.receive()
+            messages = watcher.channel.receive()
         except EOFError:
-            self._replace(keeper)
+            self._replace(watcher)
             return
         for message in messages:
-            assert keeper.race is not None, "only a keeper with a racer has something to say"
+            assert watcher.race is not None, "only a watcher with a racer has something to say"
             if isinstance(message, Finished):
-                self._note_finish(keeper.race, message.time)
+                self._note_finish(watcher.race, message.time)
             else:
-                self._take_report(keeper, message)
+                self._take_report(watcher, message)
 
     def _start_racers(self) -> None:
         """Start what fits, in the order of the queue.
@@ -142,14 +143,14 @@ class Starter:
         """
         while self._queue:
             race = self._queue[0]
-            free = [keeper for keeper in self._keepers if keeper.race is None]
+            free = [watcher for watcher in self._watchers if watcher.race is None]
             needed = 1 if race.has_begun else min(len(race.waiting), self._setup.slots)
             if len(free) < needed:
                 return
-            for keeper in free[: len(race.waiting)]:
-                keeper.race = race
-                keeper.index, job = race.waiting.popleft()
-                keeper.channel.send(RunRacer(job, race.best if race.stop_losers else None))
+            for watcher in free[: len(race.waiting)]:
+                watcher.race = race
+                watcher.index, job = race.waiting.popleft()
+                watcher.channel.send(RunRacer(job, race.best if race.stop_losers else None))
             if not race.waiting:
                 self._queue.popleft()
 
@@ -162,15 +163,15 @@ class Starter:
             return
         race.best = finish_time
         if race.stop_losers:
-            for keeper in self._keepers:
-                if keeper.race is race:
-                    keeper.channel.send(LowerLimit(finish_time))
+            for watcher in self._watchers:
+                if watcher.race is race:
+                    watcher.channel.send(LowerLimit(finish_time))
 
-    def _take_report(self, keeper: _KeeperHandle, report: RacerReport) -> None:
-        race, keeper.race = keeper.race, None
+    def _take_report(self, watcher: _WatcherHandle, report: RacerReport) -> None:
+        race, watcher.race = watcher.race, None
         assert race is not None
-        race.reports[keeper.index] = report
-        if report.status is RacerStatus.FINISHED:
+        race.reports[watcher.index] = report
+        if report.status is End.FINISHED:
             self._note_finish(race, self._setup.limits.counted_time(report))
         self._report_if_done(race)
 
@@ -182,70 +183,68 @@ class Starter:
         finishers = [
             (times[index], index)
             for index, report in enumerate(reports)
-            if report.status is RacerStatus.FINISHED
+            if report.status is End.FINISHED
         ]
         best, winner = min(finishers, default=(math.inf, None))
         if race.stop_losers:
             # With fewer slots than racers some ended before the winner started. Had all run
             # together they would have lost, so they have: slots must not change the outcome.
             reports = tuple(
-                replace(report, status=RacerStatus.LOST) if time_taken > best else report
+                replace(report, status=End.LOST) if time_taken > best else report
                 for report, time_taken in zip(reports, times, strict=True)
             )
         self._channel.post(RaceDone(race.number, reports, winner))
 
     def _cancel(self, number: int) -> None:
-        for keeper in self._keepers:
-            if keeper.race is not None and keeper.race.number == number:
-                keeper.channel.send(StopRacer())
+        for watcher in self._watchers:
+            if watcher.race is not None and watcher.race.number == number:
+                watcher.channel.send(StopRacer())
         for race in [race for race in self._queue if race.number == number]:
             self._queue.remove(race)
             for index, _ in race.waiting:
-                race.reports[index] = RacerReport(RacerStatus.CANCELLED, started=time.time())
+                race.reports[index] = RacerReport(End.CANCELLED, started=time.time())
             self._report_if_done(race)
 
-    def _add_keeper(self) -> None:
-        """Fork a keeper. It inherits the loaded target, and closes all that is not its own."""
+    def _add_watcher(self) -> None:
+        """Fork a watcher. It inherits the loaded target, and closes all that is not its own."""
         ours, theirs = channel_pair()
         pid = _fork()
         if pid == 0:
             try:
-                for keeper in self._keepers:
-                    keeper.channel.close()
+                for watcher in self._watchers:
+                    watcher.channel.close()
                 self._selector.close()
                 self._channel.close()
                 ours.close()
                 if self._user_process is not None:
                     os.close(self._user_process)
-                # It ends with the starter, and after its racer.
+                # It ends with the supervisor, and after its racer.
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-                Keeper(theirs, self._target, self._setup.limits).serve()
+                Watcher(theirs, self._target, self._setup.limits).serve()
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(0)
         theirs.close()
-        keeper = _KeeperHandle(pid, ours)
-        self._keepers.append(keeper)
-        self._selector.register(ours, selectors.EVENT_READ, keeper)
+        watcher = _WatcherHandle(pid, ours)
+        self._watchers.append(watcher)
+        self._selector.register(ours, selectors.EVENT_READ, watcher)
 
-    def _replace(self, keeper: _KeeperHandle) -> None:
-        """Clean up after a keeper that was killed, and put another in its place."""
-        self._selector.unregister(keeper.channel)
-        keeper.channel.close()
-        self._keepers.remove(keeper)
-        os.waitpid(keeper.pid, 0)
+    def _replace(self, watcher: _WatcherHandle) -> None:
+        """Clean up after a watcher that was killed, and put another in its place."""
+        self._selector.unregister(watcher.channel)
+        watcher.channel.close()
+        self._watchers.remove(watcher)
+        os.waitpid(watcher.pid, 0)
         self._kill_orphans()
-        if keeper.race is not None:
+        if watcher.race is not None:
             error = "the process that watched over this racer was killed, and so was the racer"
-            self._take_report(
-                keeper, RacerReport(RacerStatus.CRASHED, started=time.time(), error=error)
-            )
-        self._add_keeper()
+            self._take_report(watcher, RacerReport(End.CRASHED, started=time.time(), error=error))
+        self._add_watcher()
 
     def _kill_orphans(self) -> None:
-        """Kill what a keeper that was killed has left, all of which is ours by adoption."""
-        spared = {keeper.pid for keeper in self._keepers}.union(self._of_the_target)
+        """Kill what a watcher that was killed has left, all of which is ours by adoption."""
+        spared = {watcher.pid for watcher in self._watchers}.union(self._of_the_target)
         while orphans := [pid for pid in process_tree.children(os.getpid()) if pid not in spared]:
             for orphan in orphans:
                 process_tree.send_signal(
@@ -256,12 +255,12 @@ class Starter:
                     os.waitpid(orphan, 0)
 
     def close(self) -> None:
-        """Have the keepers stop their racers and end, then end what is left."""
-        for keeper in self._keepers:
-            keeper.channel.close()
-        for keeper in self._keepers:
-            os.waitpid(keeper.pid, 0)
-        self._keepers.clear()
+        """Have the watchers stop their racers and end, then end what is left."""
+        for watcher in self._watchers:
+            watcher.channel.close()
+        for watcher in self._watchers:
+            os.waitpid(watcher.pid, 0)
+        self._watchers.clear()
         self._of_the_target.clear()
         self._kill_orphans()
 
@@ -361,11 +360,11 @@ def main(descriptor: int) -> None:
         (signal.SIGCHLD, signal.SIG_DFL),
     ):
         signal.signal(number, handler)
-    starter = Starter(channel, setup, target)
+    supervisor = Supervisor(channel, setup, target)
     channel.send(Ready())
     try:
-        starter.serve()
+        supervisor.serve()
     except _ToldToEnd:
-        starter.close()
+        supervisor.close()
         os._exit(128 + signal.SIGTERM)
     os._exit(0)  # what the target has registered to run at exit is not ours to wait for
