@@ -1,88 +1,248 @@
-"""What runs on a worker of a Dask cluster: a race track for as many races as its threads allow.
+"""What runs on a worker of a Dask cluster: a supervisor for as many races as its threads allow.
 
-The site is a worker plugin, so the scheduler sends it, and with it the target, once to each worker
-that there is and to each that joins later, and closes it with the worker.
+It is a worker plugin, so the scheduler sends it, and with it the target, once to each worker that
+there is and to each that joins later, and closes it with the worker. Tasks run in threads of the
+worker; one more thread talks to the supervisor for all of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+import pickle
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from distributed import Status, Worker, WorkerPlugin, get_worker
 
-from acband_configspace.running.dask.track_thread import DriverClosedError, RaceOrder, TrackDriver
-from acband_configspace.running.local.messages import Job, PickledShared
-from acband_configspace.running.local.track import RaceTrack
-from acband_configspace.running.race import Clock, RaceReport
+from acband_configspace.core.ends import End
+from acband_configspace.running.dask.placement import slots_of
+from acband_configspace.running.local.messages import (
+    CancelRace,
+    RaceDone,
+    StartRace,
+    TrackSettings,
+)
+from acband_configspace.running.local.track import SupervisorProcess
+from acband_configspace.running.race import RacerReport
 
 #: What a worker that is closed leaves behind; Dask's own workers mostly do, too.
 CLOSING_NOTE = {"action": "closing-worker"}
 #: Seconds beyond the grace that a worker waits for its racers to be gone.
 CLOSING_SECONDS = 2.5
+#: Seconds without a race after which the supervisor, and with it the loaded target, is given up.
+#: Whoever wanted the races may be gone without a word.
+IDLE_SECONDS = 60.0
+
+
+class RacesClosedError(RuntimeError):
+    """The race was not run to its end, because the worker or the run was closed."""
 
 
 @dataclass(frozen=True)
-class TrackSettings:
-    """What a race track is opened with on every worker."""
-
-    pickled_function: bytes | None
-    shared: PickledShared
-    racers: int
-    """How many racers a race usually has: the paper's k, or 1 if each trial runs for itself."""
-    cutoff: float | None
-    memory_limit_mb: int | None
-    clock: Clock
-    grace: float
+class _Start:
+    race: StartRace
+    answer: Future[RaceDone]
 
 
-def races_at_once(threads: int, racers: int) -> int:
-    """Return how many races a worker may run at once, one thread for each racer."""
-    return max(1, threads // racers)
+@dataclass(frozen=True)
+class _Close:
+    pass
 
 
-def slots_of(threads: int, racers: int) -> int:
-    """Return how many racers a worker may run at once.
+class SupervisorThread:
+    """Lets several threads share a supervisor: one thread of its own talks to it.
 
-    A worker with fewer threads than a race has racers runs it on what it has.
+    Parameters
+    ----------
+    open_supervisor : callable
+        Returns the supervisor to use; called for the first race, and again if the supervisor was
+        lost or given up.
     """
-    return races_at_once(threads, racers) * min(threads, racers)
+
+    def __init__(self, open_supervisor: Callable[[], SupervisorProcess]) -> None:
+        self._open_supervisor = open_supervisor
+        self._supervisor: SupervisorProcess | None = None
+        self._answers: dict[int | str, Future[RaceDone]] = {}
+        self._cancelled_ahead: set[int | str] = set()
+        self._commands: SimpleQueue[_Start | CancelRace | _Close] = SimpleQueue()
+        self._closed = False
+        self._wakeup, self._wakeup_sender = socket.socketpair()
+        for end in (self._wakeup, self._wakeup_sender):
+            end.setblocking(False)
+        self._thread = threading.Thread(target=self._serve, name="races", daemon=True)
+        self._thread.start()
+
+    def run(self, race: StartRace) -> RaceDone:
+        """Run a race and wait for its end.
+
+        Raises
+        ------
+        RacesClosedError
+            If this is closed before the race is over.
+        TargetLoadError, SupervisorDiedError
+            As the race track does.
+        """
+        answer: Future[RaceDone] = Future()
+        self._tell(_Start(race, answer))
+        return answer.result()
+
+    def cancel(self, key: int | str) -> None:
+        """Stop a race, or keep it from starting if it comes later."""
+        self._tell(CancelRace(key))
+
+    def close(self, timeout: float) -> None:
+        """Stop all races and wait until their racers are gone, at most so many seconds."""
+        self._tell(_Close())
+        self._thread.join(timeout)
+
+    def _tell(self, command: _Start | CancelRace | _Close) -> None:
+        self._commands.put(command)
+        with contextlib.suppress(OSError):  # told already, or closed
+            self._wakeup_sender.send(b"!")
+        if self._closed:  # the thread may not have seen this command any more
+            self._refuse_waiting()
+
+    def _next_command(self) -> _Start | CancelRace | _Close | None:
+        # Not ``empty`` and then ``get``: another thread may refuse what is waiting meanwhile.
+        try:
+            return self._commands.get_nowait()
+        except Empty:
+            return None
+
+    # --- in the thread of its own ------------------------------------------------------------
+
+    def _serve(self) -> None:
+        try:
+            while not self._closed:
+                self._await_event()
+                try:
+                    self._obey()
+                    self._answer()
+                except Exception as error:  # the supervisor is lost: who raced there must know
+                    self._give_up_supervisor()
+                    self._fail_all(error)
+        finally:
+            self._closed = True
+            self._give_up_supervisor()
+            self._fail_all(RacesClosedError("the worker was closed, or the run"))
+            self._refuse_waiting()
+            self._wakeup.close()
+            self._wakeup_sender.close()
+
+    def _await_event(self) -> None:
+        idle = self._supervisor is not None and not self._answers
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wakeup, selectors.EVENT_READ)
+            if self._supervisor is not None:
+                selector.register(self._supervisor, selectors.EVENT_READ)
+            happened = selector.select(IDLE_SECONDS if idle else None)
+        with contextlib.suppress(BlockingIOError):
+            self._wakeup.recv(4096)
+        # Without a race the supervisor has nothing to say but that it is gone.
+        if idle and (not happened or any(key.fileobj is self._supervisor for key, _ in happened)):
+            self._give_up_supervisor()
+
+    def _obey(self) -> None:
+        while (command := self._next_command()) is not None:
+            if isinstance(command, _Start):
+                self._start(command.race, command.answer)
+            elif isinstance(command, CancelRace):
+                if command.key in self._answers and self._supervisor is not None:
+                    self._supervisor.send(command)
+                else:
+                    self._cancelled_ahead.add(command.key)
+            else:
+                self._closed = True
+                return
+
+    def _start(self, race: StartRace, answer: Future[RaceDone]) -> None:
+        if race.key in self._cancelled_ahead:
+            self._cancelled_ahead.remove(race.key)
+            racer = RacerReport(End.CANCELLED, started=time.time())
+            answer.set_result(RaceDone(race.key, (racer,) * len(race.jobs), winner=None))
+            return
+        self._answers[race.key] = answer
+        if self._supervisor is None:
+            self._supervisor = self._open_supervisor()
+        self._supervisor.send(race)
+
+    def _answer(self) -> None:
+        if self._supervisor is not None and self._answers:
+            for done in self._supervisor.receive(0):
+                self._answers.pop(done.key).set_result(done)
+
+    def _give_up_supervisor(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.close()
+            self._supervisor = None
+
+    def _fail_all(self, error: Exception) -> None:
+        while self._answers:
+            self._answers.popitem()[1].set_exception(error)
+
+    def _refuse_waiting(self) -> None:
+        while (command := self._next_command()) is not None:
+            if isinstance(command, _Start):
+                command.answer.set_exception(RacesClosedError("no more races are run here"))
 
 
-@dataclass(frozen=True)
-class _SentTarget:
-    """The part of a target that racers need; jobs are put together where the races come from."""
-
-    pickled_function: bytes | None
-
-    def job(self, configuration: object, **details: object) -> Job:
-        raise NotImplementedError("jobs come ready to a worker")
-
-
-class RaceSite(WorkerPlugin):
+class RacePlugin(WorkerPlugin):
     """The races of one run on one worker.
 
-    Args:
-        name: Tells the runs apart that a cluster serves.
-        settings: What the race track is opened with when the first race comes.
+    Parameters
+    ----------
+    name : str
+        Tells the runs apart that a cluster serves.
+    settings : TrackSettings
+        What the supervisor is started with when the first race comes.
+    racers : int
+        How many racers a race usually has: the paper's k, or 1 if each trial runs for itself.
     """
 
-    def __init__(self, name: str, settings: TrackSettings) -> None:
+    def __init__(self, name: str, settings: TrackSettings, racers: int) -> None:
         self.name = name
         self._settings = settings
+        self._racers = racers
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Let a worker without this package load it as a plugin that does nothing.
+
+        Otherwise one such worker would keep Dask from sending it to any other. The function is
+        pickled by value, and the rest as bytes, because that worker can import nothing of ours.
+        """
+
+        def load(arguments: bytes) -> WorkerPlugin:
+            import pickle
+
+            import distributed
+
+            try:
+                from acband_configspace.running.dask.worker import RacePlugin
+            except ImportError:
+                return distributed.WorkerPlugin()
+            return RacePlugin(*pickle.loads(arguments))
+
+        return load, (pickle.dumps((self.name, self._settings, self._racers)),)
 
     def setup(self, worker: Worker) -> None:
         """Be ready; nothing is loaded yet, so that a mistake in the target shows in a race."""
-        self._slots = slots_of(worker.state.nthreads, self._settings.racers)
-        self._driver = TrackDriver(self._open_track)
+        slots = slots_of(worker.state.nthreads, self._racers)
+        settings = self._settings
+        self._races = SupervisorThread(lambda: SupervisorProcess(settings, slots=slots))
 
     async def teardown(self, worker: Worker) -> None:
         """Stop the racers; the worker goes on meanwhile."""
         await _say_goodbye(worker)
-        await asyncio.to_thread(self._driver.close, self._settings.grace + CLOSING_SECONDS)
+        patience = self._settings.limits.grace + CLOSING_SECONDS
+        await asyncio.to_thread(self._races.close, patience)
 
     def transition(self, key: Any, start: str, finish: str, **details: Any) -> None:
         """Stop a race that nobody waits for any more.
@@ -91,28 +251,16 @@ class RaceSite(WorkerPlugin):
         scheduler gives the task up, this is the only word of it that reaches the worker.
         """
         if start in ("executing", "long-running") and finish == "released":
-            self._driver.cancel(str(key))
+            self._races.cancel(str(key))
 
-    def run(self, order: RaceOrder) -> RaceReport:
+    def run(self, race: StartRace) -> RaceDone:
         """Run a race; to be called in a thread that may wait."""
-        return self._driver.run(order)
+        return self._races.run(race)
 
     def cancel(self, keys: Sequence[str]) -> None:
         """Stop races; their tasks report them as cancelled."""
         for key in keys:
-            self._driver.cancel(key)
-
-    def _open_track(self) -> RaceTrack:
-        settings = self._settings
-        return RaceTrack(
-            _SentTarget(settings.pickled_function),
-            slots=self._slots,
-            cutoff=settings.cutoff,
-            memory_limit_mb=settings.memory_limit_mb,
-            clock=settings.clock,
-            grace=settings.grace,
-            shared=settings.shared,
-        )
+            self._races.cancel(key)
 
 
 async def _say_goodbye(worker: Worker) -> None:
@@ -126,16 +274,16 @@ async def _say_goodbye(worker: Worker) -> None:
             await asyncio.wait_for(note, timeout=1)
 
 
-def run_race(site: str, order: RaceOrder) -> RaceReport:
+def run_race(run: str, race: StartRace) -> RaceDone:
     """Run a race on the worker that this task is on."""
-    plugin = get_worker().plugins.get(site)
-    if not isinstance(plugin, RaceSite):
-        raise DriverClosedError(f"{site} is not, or no more, set up on this worker")
-    return plugin.run(order)
+    plugin = get_worker().plugins.get(run)
+    if not isinstance(plugin, RacePlugin):
+        raise RacesClosedError(f"{run} is not, or no more, set up on this worker")
+    return plugin.run(race)
 
 
-def cancel_races(site: str, keys: Sequence[str], dask_worker: Worker) -> None:
+def cancel_races(run: str, keys: Sequence[str], dask_worker: Worker) -> None:
     """Stop races on a worker: for ``Client.run``, which does not wait for a free thread."""
-    plugin = dask_worker.plugins.get(site)
-    if isinstance(plugin, RaceSite):
+    plugin = dask_worker.plugins.get(run)
+    if isinstance(plugin, RacePlugin):
         plugin.cancel(keys)

@@ -2,11 +2,14 @@
 
 ::
 
-    RaceTrack (the user's process)  --Setup, StartRace, CancelRace-->  supervisor
-                                    <--Ready, SetupFailed, RaceDone--
-    supervisor  --RunRacer, LowerLimit, StopRacer-->  watcher
-             <--Finished, RacerReport--
-    racer    --the moment, then CallEnd or StartFailed-->  watcher
+    user's process  --Setup, StartRace, CancelRace-->  supervisor
+                    <--Ready, SetupFailed, RaceDone--
+    supervisor      --RunRacer, LowerLimit, StopRacer-->  watcher
+                    <--Finished, RacerReport--
+    racer           --its token, the moment, then CallEnd or StartFailed-->  watcher
+
+On a Dask cluster ``TrackSettings``, ``StartRace`` and ``RaceDone`` travel between the user's
+process and the workers.
 """
 
 from __future__ import annotations
@@ -17,24 +20,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from acband_configspace.core.ends import End
-from acband_configspace.running.race import Clock, RacerReport
+from acband_configspace.running.race import RacerReport, TrackLimits
 
-#: What a racer sends first: when its function returned, by the system-wide monotonic clock.
+#: When a function returned, by the system-wide monotonic clock.
 ENDED = struct.Struct("d")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What every racer of a race track is held to."""
-
-    cutoff: float | None
-    memory_limit_mb: int | None
-    clock: Clock
-    grace: float
-
-    def counted_time(self, report: RacerReport) -> float:
-        """Return the time that decides the race."""
-        return report.time if self.clock == "wall" else report.cpu_time
+#: A returned value whose pickle has more bytes is cut: every race's report is kept.
+LARGEST_VALUE = 10_000
+#: So many characters of a repr are kept...
+LONGEST_TEXT = 1000
+#: ... and the parts of a large tuple or dictionary that has no more than these.
+MOST_PARTS = 20
 
 
 @dataclass(frozen=True)
@@ -64,23 +59,27 @@ Job = CommandJob | CallJob | BrokenJob
 
 
 @dataclass(frozen=True)
-class Setup:
-    """The first message: everything the supervisor must know before it can start racers."""
+class TrackSettings:
+    """What a supervisor loads before it can start racers, pickled, and what it holds them to."""
 
-    arguments: list[str]
-    """The user's ``sys.argv``, which a target may look at."""
     function: bytes | None
+    """The function the racers call."""
+    read_result: bytes | None
+    """The function that reads the output of commands, if it is not SMAC's convention."""
     shared: bytes
-    slots: int
-    limits: Limits
-    user_process: int
+    """The object that the arguments of calls refer to."""
+    limits: TrackLimits
 
 
 @dataclass(frozen=True)
-class PickledShared:
-    """A shared object on its way through a process that has no use for it but to pass it on."""
+class Setup:
+    """The first message: everything the supervisor must know."""
 
-    data: bytes
+    arguments: list[str]
+    """The user's ``sys.argv``, which a target may look at."""
+    settings: TrackSettings
+    slots: int
+    user_process: int
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,11 @@ class SetupFailed:
 
 @dataclass(frozen=True)
 class StartRace:
-    """Queue a race."""
+    """Queue a race; the number, or on a cluster the name, tells it from all others."""
 
-    number: int
+    key: int | str
     jobs: tuple[Job, ...]
+    limits: tuple[float, ...]
     stop_losers: bool
 
 
@@ -108,36 +108,36 @@ class StartRace:
 class CancelRace:
     """Stop a race, or forget it if it has not begun."""
 
-    number: int
+    key: int | str
 
 
 @dataclass(frozen=True)
 class RaceDone:
-    """A race is over and nothing of it is alive."""
+    """A race is over; what functions returned is still pickled."""
 
-    number: int
+    key: int | str
     racers: tuple[RacerReport, ...]
     winner: int | None
 
 
 @dataclass(frozen=True)
 class RunRacer:
-    """Start a racer; ``best`` is the time to beat, if there is one already."""
+    """Start a racer, which has lost if it takes longer than the limit."""
 
     job: Job
-    best: float | None
+    limit: float
 
 
 @dataclass(frozen=True)
 class LowerLimit:
     """Another racer of the race has finished in this time."""
 
-    best: float
+    limit: float
 
 
 @dataclass(frozen=True)
 class StopRacer:
-    """The race is called off."""
+    """The race is cancelled."""
 
 
 @dataclass(frozen=True)
@@ -145,41 +145,6 @@ class Finished:
     """The racer has finished in this time; its report follows once its tree is gone."""
 
     time: float
-
-
-@dataclass(frozen=True)
-class PickledValue:
-    """A returned value, on its way to the user's process through processes that need not know it.
-
-    The values of a function's module may not be importable, or may not be picklable at all.
-    """
-
-    pickled: bytes | None
-    text: str
-
-    @classmethod
-    def of(cls, value: object) -> PickledValue:
-        """Pickle a value, or describe it if that is impossible."""
-        try:
-            return cls(pickle.dumps(value), f"a {type(value).__name__} that cannot be loaded here")
-        except Exception:  # __reduce__ and friends may raise anything
-            return cls(None, _description(value))
-
-    def load(self) -> Any:
-        """Return the value, or its description."""
-        if self.pickled is None:
-            return self.text
-        try:
-            return pickle.loads(self.pickled)
-        except Exception:  # likewise __setstate__
-            return self.text
-
-
-def _description(value: object) -> str:
-    try:
-        return repr(value)[:1000]
-    except Exception:
-        return object.__repr__(value)
 
 
 @dataclass(frozen=True)
@@ -198,3 +163,59 @@ class StartFailed:
     """A command could not be started."""
 
     error: str
+
+
+@dataclass(frozen=True)
+class PickledValue:
+    """A returned value, on its way to the user's process through processes that need not know it.
+
+    The values of a function's module may not be importable, or may not be picklable at all.
+    """
+
+    pickled: bytes | None
+    text: str
+
+    @classmethod
+    def of(cls, value: object) -> PickledValue:
+        """Pickle a value, shortened if it is large, or describe it if that is impossible."""
+        try:
+            short, pickled = _shortened(value, LARGEST_VALUE)
+            repr(short)  # whoever gets the value may want to show it
+        except Exception:  # __reduce__ and friends may raise anything
+            return cls(None, description(value))
+        return cls(pickled, f"a {type(value).__name__} that cannot be loaded here")
+
+    def load(self) -> Any:
+        """Return the value, or its description."""
+        if self.pickled is None:
+            return self.text
+        try:
+            return pickle.loads(self.pickled)
+        except Exception:  # likewise __setstate__
+            return self.text
+
+
+def _shortened(value: object, most_bytes: int) -> tuple[object, bytes]:
+    """Return a value and its pickle; of a large one the small parts, and text for the others.
+
+    A cost is often returned together with all that is known of the run: the cost must survive.
+    """
+    pickled = pickle.dumps(value)
+    if len(pickled) <= most_bytes:
+        return value, pickled
+    short: object = description(value)
+    if isinstance(value, (tuple, dict)) and len(value) <= MOST_PARTS:
+        share = most_bytes // len(value)
+        if isinstance(value, dict):
+            short = {name: _shortened(part, share)[0] for name, part in value.items()}
+        else:
+            short = tuple(_shortened(part, share)[0] for part in value)
+    return short, pickle.dumps(short)
+
+
+def description(value: object) -> str:
+    """Return the beginning of an object's repr, whatever that raises."""
+    try:
+        return repr(value)[:LONGEST_TEXT]
+    except Exception:
+        return object.__repr__(value)

@@ -39,26 +39,58 @@ from acband_configspace.running.local.messages import (
 )
 from acband_configspace.running.local.racer import LoadedTarget
 from acband_configspace.running.local.watcher import Watcher
-from acband_configspace.running.race import RacerReport
+from acband_configspace.running.race import RacerReport, TrackLimits
 
 #: Seconds to wait for a process to become available for a watcher.
 FORK_PATIENCE = 10.0
+#: Seconds between two looks whether a watcher is suspended; one that is at two of them is killed.
+LOOK_INTERVAL = 5.0
+#: A racer that has lost so many watchers is not started again.
+MOST_LOST_WATCHERS = 3
+#: Seconds that orphans may take to be gone before they are left alone.
+ORPHAN_PATIENCE = 1.0
 
 
-class _Race:
-    """A race that is queued or running."""
+class _RaceInProgress:
+    """A race that is queued or running: what to do, and what came of it so far."""
 
-    def __init__(self, order: StartRace) -> None:
-        self.number = order.number
-        self.stop_losers = order.stop_losers
-        self.best: float | None = None
+    def __init__(self, message: StartRace) -> None:
+        self.message = message
+        self.best = math.inf
         """The least time of a finisher so far: the limit of all others."""
-        self.waiting = deque(enumerate(order.jobs))
-        self.reports: list[RacerReport | None] = [None] * len(order.jobs)
+        self.reports: list[RacerReport | None] = [
+            None if limit > 0 else RacerReport(End.LOST, started=time.time())
+            for limit in message.limits
+        ]
+        self.waiting = deque(index for index, report in enumerate(self.reports) if report is None)
+        self.has_begun = False
+        self.is_cancelled = False
+        self.lost_watchers = [0] * len(self.reports)
 
-    @property
-    def has_begun(self) -> bool:
-        return len(self.waiting) < len(self.reports)
+    def limit(self, index: int) -> float:
+        own = self.message.limits[index]
+        return min(own, self.best) if self.message.stop_losers else own
+
+    def outcome(self, limits: TrackLimits) -> RaceDone | None:
+        """Return who has won and what came of all, if all have ended."""
+        reports = tuple(report for report in self.reports if report is not None)
+        if len(reports) < len(self.reports):
+            return None
+        times = [limits.counted_time(report) for report in reports]
+        finishers = [
+            (times[index], index)
+            for index, report in enumerate(reports)
+            if report.status is End.FINISHED
+        ]
+        best, winner = min(finishers, default=(math.inf, None))
+        if self.message.stop_losers:
+            # With fewer slots than racers some ended before the winner started. Had all run
+            # together they would have lost, so they have: slots must not change the outcome.
+            reports = tuple(
+                replace(report, status=End.LOST) if time_taken > best else report
+                for report, time_taken in zip(reports, times, strict=True)
+            )
+        return RaceDone(self.message.key, reports, winner)
 
 
 class _WatcherHandle:
@@ -67,8 +99,10 @@ class _WatcherHandle:
     def __init__(self, pid: int, channel: Channel) -> None:
         self.pid = pid
         self.channel = channel
-        self.race: _Race | None = None
+        self.race: _RaceInProgress | None = None
         self.index = 0
+        self.was_stopped = False
+        """Whether it was suspended when last looked at."""
 
 
 class Supervisor:
@@ -76,10 +110,12 @@ class Supervisor:
 
     def __init__(self, channel: Channel, setup: Setup, target: LoadedTarget) -> None:
         self._channel = channel
-        self._setup = setup
+        self._slots = setup.slots
+        self._limits = setup.settings.limits
         self._target = target
-        self._queue: deque[_Race] = deque()
+        self._queue: deque[_RaceInProgress] = deque()
         self._watchers: list[_WatcherHandle] = []
+        self._last_look = time.monotonic()
         self._user_is_gone = False
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ)
@@ -87,21 +123,24 @@ class Supervisor:
         if self._user_process is not None:
             self._selector.register(self._user_process, selectors.EVENT_READ)
         process_tree.adopt_orphans()
-        #: Processes that loading the target has started: not ours to stop before the end.
-        self._of_the_target = process_tree.children(os.getpid())
-        for _ in range(setup.slots):
+        #: Processes that loading the target has started, not ours to stop before the end; later
+        #: also those that cannot be killed.
+        self._spared = set(process_tree.children(os.getpid()))
+        for _ in range(self._slots):
             self._add_watcher()
 
     def serve(self) -> None:
         """Run races until the user's process closes the channel or ends."""
         while not self._user_is_gone:
-            for key, _ in self._selector.select():
+            is_busy = any(watcher.race is not None for watcher in self._watchers)
+            for key, _ in self._selector.select(LOOK_INTERVAL if is_busy else None):
                 if isinstance(key.data, _WatcherHandle):
-                    self._hear_watcher(key.data)
+                    self._receive_from_watcher(key.data)
                 elif key.fileobj is self._channel:
-                    self._hear_user()
+                    self._receive_from_user()
                 else:
                     self._user_is_gone = True
+            self._kill_stopped_watchers()
             self._start_racers()
             self._await_user(writable=self._channel.has_unsent)
         self.close()
@@ -111,18 +150,21 @@ class Supervisor:
         if self._selector.get_key(self._channel).events != events:
             self._selector.modify(self._channel, events)
 
-    def _hear_user(self) -> None:
+    def _receive_from_user(self) -> None:
         self._channel.flush()
         try:
             for message in self._channel.receive():
                 if isinstance(message, StartRace):
-                    self._queue.append(_Race(message))
+                    race = _RaceInProgress(message)
+                    if race.waiting:
+                        self._queue.append(race)
+                    self._report_if_done(race)
                 elif isinstance(message, CancelRace):
-                    self._cancel(message.number)
+                    self._cancel(message.key)
         except EOFError:
             self._user_is_gone = True
 
-    def _hear_watcher(self, watcher: _WatcherHandle) -> None:
+    def _receive_from_watcher(self, watcher: _WatcherHandle) -> None:
         try:
             messages = watcher.channel.receive()
         except EOFError:
@@ -133,7 +175,8 @@ class Supervisor:
             if isinstance(message, Finished):
                 self._note_finish(watcher.race, message.time)
             else:
-                self._take_report(watcher, message)
+                race, watcher.race = watcher.race, None
+                self._take_report(race, watcher.index, message)
 
     def _start_racers(self) -> None:
         """Start what fits, in the order of the queue.
@@ -144,64 +187,51 @@ class Supervisor:
         while self._queue:
             race = self._queue[0]
             free = [watcher for watcher in self._watchers if watcher.race is None]
-            needed = 1 if race.has_begun else min(len(race.waiting), self._setup.slots)
+            needed = 1 if race.has_begun else min(len(race.waiting), self._slots)
             if len(free) < needed:
                 return
+            race.has_begun = True
             for watcher in free[: len(race.waiting)]:
                 watcher.race = race
-                watcher.index, job = race.waiting.popleft()
-                watcher.channel.send(RunRacer(job, race.best if race.stop_losers else None))
+                watcher.index = race.waiting.popleft()
+                job = race.message.jobs[watcher.index]
+                watcher.channel.send(RunRacer(job, race.limit(watcher.index)))
             if not race.waiting:
                 self._queue.popleft()
 
-    def _note_finish(self, race: _Race, finish_time: float) -> None:
+    def _note_finish(self, race: _RaceInProgress, finish_time: float) -> None:
         """Limit every other racer of the race to the best time so far.
 
         As all started together, or as if they had, this stops them at once.
         """
-        if race.best is not None and race.best <= finish_time:
+        if race.best <= finish_time:
             return
         race.best = finish_time
-        if race.stop_losers:
+        if race.message.stop_losers:
             for watcher in self._watchers:
                 if watcher.race is race:
                     watcher.channel.send(LowerLimit(finish_time))
 
-    def _take_report(self, watcher: _WatcherHandle, report: RacerReport) -> None:
-        race, watcher.race = watcher.race, None
-        assert race is not None
-        race.reports[watcher.index] = report
+    def _take_report(self, race: _RaceInProgress, index: int, report: RacerReport) -> None:
+        race.reports[index] = report
         if report.status is End.FINISHED:
-            self._note_finish(race, self._setup.limits.counted_time(report))
+            self._note_finish(race, self._limits.counted_time(report))
         self._report_if_done(race)
 
-    def _report_if_done(self, race: _Race) -> None:
-        reports = tuple(report for report in race.reports if report is not None)
-        if len(reports) < len(race.reports):
-            return
-        times = [self._setup.limits.counted_time(report) for report in reports]
-        finishers = [
-            (times[index], index)
-            for index, report in enumerate(reports)
-            if report.status is End.FINISHED
-        ]
-        best, winner = min(finishers, default=(math.inf, None))
-        if race.stop_losers:
-            # With fewer slots than racers some ended before the winner started. Had all run
-            # together they would have lost, so they have: slots must not change the outcome.
-            reports = tuple(
-                replace(report, status=End.LOST) if time_taken > best else report
-                for report, time_taken in zip(reports, times, strict=True)
-            )
-        self._channel.post(RaceDone(race.number, reports, winner))
+    def _report_if_done(self, race: _RaceInProgress) -> None:
+        outcome = race.outcome(self._limits)
+        if outcome is not None:
+            self._channel.post(outcome)
 
-    def _cancel(self, number: int) -> None:
-        for watcher in self._watchers:
-            if watcher.race is not None and watcher.race.number == number:
-                watcher.channel.send(StopRacer())
-        for race in [race for race in self._queue if race.number == number]:
+    def _cancel(self, key: int | str) -> None:
+        running = [w for w in self._watchers if w.race is not None and w.race.message.key == key]
+        for watcher in running:
+            assert watcher.race is not None
+            watcher.race.is_cancelled = True
+            watcher.channel.send(StopRacer())
+        for race in [race for race in self._queue if race.message.key == key]:
             self._queue.remove(race)
-            for index, _ in race.waiting:
+            for index in race.waiting:
                 race.reports[index] = RacerReport(End.CANCELLED, started=time.time())
             self._report_if_done(race)
 
@@ -211,6 +241,7 @@ class Supervisor:
         pid = _fork()
         if pid == 0:
             try:
+                os.setpgid(0, 0)  # whoever kills our group leaves somebody to stop the racers
                 for watcher in self._watchers:
                     watcher.channel.close()
                 self._selector.close()
@@ -220,7 +251,7 @@ class Supervisor:
                     os.close(self._user_process)
                 # It ends with the supervisor, and after its racer.
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-                Watcher(theirs, self._target, self._setup.limits).serve()
+                Watcher(theirs, self._target, self._limits).serve()
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -230,39 +261,92 @@ class Supervisor:
         self._watchers.append(watcher)
         self._selector.register(ours, selectors.EVENT_READ, watcher)
 
+    def _kill_stopped_watchers(self) -> None:
+        """Kill the watchers that someone has suspended: nobody else watches over their racers."""
+        if time.monotonic() - self._last_look < LOOK_INTERVAL:
+            return
+        self._last_look = time.monotonic()
+        for watcher in self._watchers:
+            is_stopped = watcher.race is not None and process_tree.is_stopped(watcher.pid)
+            if is_stopped and watcher.was_stopped:
+                os.kill(watcher.pid, signal.SIGKILL)
+            watcher.was_stopped = is_stopped
+
     def _replace(self, watcher: _WatcherHandle) -> None:
-        """Clean up after a watcher that was killed, and put another in its place."""
+        """Clean up after a watcher that has ended, and put another in its place."""
         self._selector.unregister(watcher.channel)
         watcher.channel.close()
         self._watchers.remove(watcher)
         os.waitpid(watcher.pid, 0)
         self._kill_orphans()
-        if watcher.race is not None:
-            error = "the process that watched over this racer was killed, and so was the racer"
-            self._take_report(watcher, RacerReport(End.CRASHED, started=time.time(), error=error))
         self._add_watcher()
+        if watcher.race is not None:
+            self._run_again(watcher.race, watcher.index)
+
+    def _run_again(self, race: _RaceInProgress, index: int) -> None:
+        """Run a racer again that has lost its watcher, which says nothing about the racer.
+
+        Unless it happens again and again: then it may be the racer that kills its watchers.
+        """
+        race.lost_watchers[index] += 1
+        if race.is_cancelled:
+            self._take_report(race, index, RacerReport(End.CANCELLED, started=time.time()))
+        elif race.lost_watchers[index] >= MOST_LOST_WATCHERS:
+            error = (
+                "the racer is not started again, because the process that watched over it was "
+                f"killed each time: {MOST_LOST_WATCHERS} times"
+            )
+            report = RacerReport(End.CRASHED, started=time.time(), error=error)
+            self._take_report(race, index, report)
+        else:
+            # It may have been the one that had finished first, with its report still to come.
+            finished = (r for r in race.reports if r is not None and r.status is End.FINISHED)
+            race.best = min(map(self._limits.counted_time, finished), default=math.inf)
+            race.waiting.appendleft(index)
+            if race not in self._queue:
+                self._queue.appendleft(race)
 
     def _kill_orphans(self) -> None:
-        """Kill what a watcher that was killed has left, all of which is ours by adoption."""
-        spared = {watcher.pid for watcher in self._watchers}.union(self._of_the_target)
+        """Kill what a watcher has left, all of which is ours by adoption."""
+        spared = {watcher.pid for watcher in self._watchers} | self._spared
+        deadline = time.monotonic() + ORPHAN_PATIENCE
         while orphans := [pid for pid in process_tree.children(os.getpid()) if pid not in spared]:
+            if time.monotonic() > deadline:
+                self._spared.update(orphans)
+                return
             for orphan in orphans:
                 process_tree.send_signal(
                     [orphan, *process_tree.descendants(orphan)], signal.SIGKILL
                 )
             for orphan in orphans:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(orphan, 0)
+                _await_child(orphan, process_tree.KILL_INTERVAL)
 
     def close(self) -> None:
         """Have the watchers stop their racers and end, then end what is left."""
         for watcher in self._watchers:
             watcher.channel.close()
+        deadline = time.monotonic() + self._limits.grace + process_tree.KILL_PATIENCE
         for watcher in self._watchers:
-            os.waitpid(watcher.pid, 0)
+            if not _await_child(watcher.pid, deadline - time.monotonic()):
+                os.kill(watcher.pid, signal.SIGKILL)
+                os.waitpid(watcher.pid, 0)
         self._watchers.clear()
-        self._of_the_target.clear()
+        self._spared.clear()
         self._kill_orphans()
+
+
+def _await_child(pid: int, seconds: float) -> bool:
+    """Wait until a child has ended, and reap it; return false if it takes too long."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                return True
+        except ChildProcessError:
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.001)
 
 
 def _fork() -> int:
@@ -301,9 +385,13 @@ def _watch_process(pid: int) -> int | None:
 
 def _load_target(setup: Setup) -> LoadedTarget:
     sys.argv[:] = setup.arguments
-    function = None if setup.function is None else pickle.loads(setup.function)
+    settings = setup.settings
+    function, read_result = (
+        None if pickled is None else pickle.loads(pickled)
+        for pickled in (settings.function, settings.read_result)
+    )
     _restore_script(function)
-    target = LoadedTarget(function, shared=pickle.loads(setup.shared))
+    target = LoadedTarget(function, read_result, shared=pickle.loads(settings.shared))
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # or every racer would print again what importing has printed
     # The collector would touch, and thereby copy, the memory the racers share with us.
@@ -326,6 +414,15 @@ def _restore_script(function: object) -> None:
         script.update({n: value for n, value in names.items() if not n.startswith("__")})
 
 
+def _open_streams() -> None:
+    """Open the standard streams that are closed, so that nothing else gets their numbers."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass  # each time the lowest number that is free
+    os.close(number)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
 def _receive_setup(channel: Channel) -> Setup | None:
     """Wait for the setup; None if the user's process has ended meanwhile."""
     messages: list[Setup] = []
@@ -344,6 +441,7 @@ def main(descriptor: int) -> None:
     """Serve the race track at the other end of an inherited socket."""
     # Ctrl-C is for the user's process; it decides what becomes of the races.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _open_streams()
     os.set_inheritable(descriptor, False)
     channel = Channel(socket.socket(fileno=descriptor))
     setup = _receive_setup(channel)

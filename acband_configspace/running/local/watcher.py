@@ -19,17 +19,14 @@ from acband_configspace.running.local import process_tree
 from acband_configspace.running.local.channel import Channel
 from acband_configspace.running.local.messages import (
     Finished,
-    Limits,
     LowerLimit,
     RunRacer,
     StopRacer,
 )
 from acband_configspace.running.local.racer import LoadedTarget
 from acband_configspace.running.local.racer_run import RacerRun
-from acband_configspace.running.race import RacerReport
+from acband_configspace.running.race import RacerReport, TrackLimits
 
-#: Seconds between two rounds of SIGKILL, for trees that still fork while they are killed.
-KILL_INTERVAL = 0.01
 #: Seconds that a racer's process group has to end before anything outside it is searched for.
 TERM_HEAD_START = 0.002
 
@@ -37,11 +34,12 @@ TERM_HEAD_START = 0.002
 class Watcher:
     """Runs the racers its supervisor asks for, one after the other."""
 
-    def __init__(self, channel: Channel, target: LoadedTarget, limits: Limits) -> None:
+    def __init__(self, channel: Channel, target: LoadedTarget, limits: TrackLimits) -> None:
         self._channel = channel
         self._target = target
         self._limits = limits
-        self._supervisor_is_gone = False
+        self._is_done = False
+        """Whether the supervisor is gone, or something is left here that cannot be killed."""
         process_tree.adopt_orphans()
         self._wakeup, self._wakeup_sender = socket.socketpair()
         for end in (self._wakeup, self._wakeup_sender):
@@ -56,7 +54,7 @@ class Watcher:
 
     def serve(self) -> None:
         """Run racers until the supervisor closes the channel or ends."""
-        while not self._supervisor_is_gone:
+        while not self._is_done:
             self._selector.select()
             self._clear_wakeup()
             messages = self._messages()
@@ -81,10 +79,12 @@ class Watcher:
         if report.status is End.FINISHED and self._limits.clock == "wall":
             # The losers are stopped now; this racer's own leftovers may take the grace.
             self._channel.send(Finished(report.time))
-        self._stop_tree(run)
+        left = self._stop_tree(run)
         for pipe in list(run.streams.open_pipes):
             self._close_pipe(run, pipe)
-        return run.final(report)
+        if left:
+            self._is_done = True  # the next racer must not be taken for this one
+        return run.final(report, left=left)
 
     def _await_event(self, run: RacerRun) -> None:
         """Wait until something happens and take note of it.
@@ -94,13 +94,12 @@ class Watcher:
         ready = self._selector.select(run.patience())
         self._clear_wakeup()
         ended, _ = process_tree.reap()
-        run.exit_status = ended.get(run.racer.pid)
-        run.ended = time.monotonic()
+        run.note_reaped(ended)
         for key, _ in ready:
             if key.fd in run.streams.open_pipes and run.streams.read(key.fd) == 0:
                 self._close_pipe(run, key.fd)
         self._obey(run, self._messages())
-        if self._supervisor_is_gone:
+        if self._is_done:
             run.stopped = End.CANCELLED
         if not run.is_over:
             run.stopped = run.broken_limit()
@@ -108,23 +107,30 @@ class Watcher:
     def _obey(self, run: RacerRun, orders: list[object]) -> None:
         for order in orders:
             if isinstance(order, LowerLimit):
-                run.lower_limit(order.best)
+                run.lower_limit(order.limit)
             elif isinstance(order, StopRacer):
                 run.stopped = End.CANCELLED
 
-    def _stop_tree(self, run: RacerRun) -> None:
-        """TERM, a short grace, KILL, reap: returns when nothing is left below this process."""
-        grace_ends = time.monotonic() + self._limits.grace
+    def _stop_tree(self, run: RacerRun) -> list[int]:
+        """TERM, a short grace, KILL, reap, until nothing is left below this process.
+
+        Returns what does not go away: who may do what we may not cannot be killed.
+        """
+        patience_ends = time.monotonic() + self._limits.grace
+        deadline = patience_ends + process_tree.KILL_PATIENCE
         # Where orphans are not adopted they are lost from sight, so look before there are any.
         known = [] if process_tree.ADOPTS_ORPHANS else process_tree.descendants(os.getpid())
         self._terminate_tree(run)
-        while not self._await_end_of_all(until=grace_ends):
+        while not self._await_end_of_all(until=patience_ends):
             everything = process_tree.descendants(os.getpid())
+            if time.monotonic() > deadline:
+                return everything
             process_tree.send_signal(everything, signal.SIGKILL)
-            grace_ends = time.monotonic() + KILL_INTERVAL
+            patience_ends = time.monotonic() + process_tree.KILL_INTERVAL
         if not process_tree.ADOPTS_ORPHANS:
             process_tree.signal_group(run.racer.pid, signal.SIGKILL)
             process_tree.send_signal(known, signal.SIGKILL)
+        return []
 
     def _terminate_tree(self, run: RacerRun) -> None:
         """Send SIGTERM to every process once.
@@ -156,7 +162,7 @@ class Watcher:
         try:
             return self._channel.receive()
         except EOFError:
-            self._supervisor_is_gone = True
+            self._is_done = True
             return []
 
     def _clear_wakeup(self) -> None:

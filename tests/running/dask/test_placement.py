@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from acband_configspace.running.dask.placement import Roster
-from acband_configspace.running.dask.worker import races_at_once, slots_of
+from acband_configspace.running.dask.placement import Placement, races_at_once, slots_of
 
 
-def _roster(racers: int = 2, **threads: int) -> Roster:
-    roster = Roster(racers)
-    roster.update(threads, threads)
-    return roster
+def _placement(racers: int = 2, **threads: int) -> Placement:
+    placement = Placement(racers)
+    placement.update(threads, threads)
+    return placement
 
 
 @pytest.mark.parametrize(
@@ -25,51 +24,51 @@ def test_a_thread_for_each_racer(threads: int, racers: int, races: int, slots: i
 
 
 def test_the_emptiest_worker_is_chosen_and_none_is_overfilled() -> None:
-    roster = _roster(small=1, large=6)
+    placement = _placement(small=1, large=6)
     chosen = []
     for race in range(10):
-        member = roster.choose(look_ahead=0)
-        if member is not None:
-            member.races.add(race)
-            chosen.append(member.address)
+        worker = placement.choose(look_ahead=0)
+        if worker is not None:
+            worker.races.add(race)
+            chosen.append(worker.address)
     assert sorted(chosen) == ["large", "large", "large", "small"]
     assert chosen[:2] == ["large", "large"]
 
 
 def test_looking_ahead_is_for_full_workers() -> None:
-    roster = _roster(one=2, other=2)
+    placement = _placement(one=2, other=2)
     chosen = []
     for race in range(4):
-        member = roster.choose(look_ahead=1)
-        assert member is not None
-        member.races.add(race)
-        chosen.append(member.address)
+        worker = placement.choose(look_ahead=1)
+        assert worker is not None
+        worker.races.add(race)
+        chosen.append(worker.address)
     assert set(chosen[:2]) == set(chosen[2:]) == {"one", "other"}
-    assert roster.choose(look_ahead=1) is None
+    assert placement.choose(look_ahead=1) is None
 
 
 def test_a_suspect_waits_for_a_worker_of_its_own() -> None:
-    roster = _roster(one=2)
-    member = roster.choose(look_ahead=0)
-    assert member is not None
-    member.races.add(1)
-    assert roster.reserve(2) is None
-    assert roster.choose(look_ahead=1) is None, "the worker is kept for it"
-    roster.release(1)
-    assert roster.reserve(2) is member
-    member.races.add(2)
-    assert roster.choose(look_ahead=1) is None, "nor does any other race join it"
-    roster.release(2)
-    assert roster.choose(look_ahead=0) is member
+    placement = _placement(one=2)
+    worker = placement.choose(look_ahead=0)
+    assert worker is not None
+    worker.races.add(1)
+    assert placement.reserve(2) is None
+    assert placement.choose(look_ahead=1) is None, "the worker is kept for it"
+    placement.release(1)
+    assert placement.reserve(2) is worker
+    worker.races.add(2)
+    assert placement.choose(look_ahead=1) is None, "nor does any other race join it"
+    placement.release(2)
+    assert placement.choose(look_ahead=0) is worker
 
 
 def test_workers_that_cannot_are_not_asked() -> None:
-    roster = Roster(1)
-    roster.update({"paused": 1, "fit": 1, "unfit": 1}, {"fit": 1, "unfit": 1})
-    roster.exclude("unfit")
-    assert roster.capacity == 1
-    assert [member.address for member in roster.update({"paused": 1}, {"paused": 1})] == [
+    placement = Placement(1)
+    placement.update({"paused": 1, "fit": 1, "unfit": 1}, {"fit": 1, "unfit": 1})
+    placement.exclude("unfit", "no package")
+    assert placement.capacity == 1
+    assert [worker.address for worker in placement.update({"paused": 1}, {"paused": 1})] == [
         "fit",
         "unfit",
     ]
-    assert roster.capacity == 1
+    assert placement.capacity == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -20,12 +21,14 @@ from acband_configspace.running import (
     PythonTarget,
     RaceReport,
     RaceSpec,
-    RaceTrack,
     TargetLoadError,
 )
 from acband_configspace.running.dask.cluster import RaceCluster
-from acband_configspace.running.dask.track_thread import RaceOrder, TrackDriver
-from acband_configspace.running.local.messages import CommandJob
+from acband_configspace.running.dask.worker import SupervisorThread
+from acband_configspace.running.local.messages import CommandJob, StartRace
+from acband_configspace.running.local.track import SupervisorProcess
+from acband_configspace.running.race import TrackLimits
+from acband_configspace.running.targets import settings_for
 
 
 @pytest.fixture
@@ -255,16 +258,17 @@ def test_a_worker_kept_free_for_a_cancelled_race_is_used_again(
 
 def test_a_supervisor_that_dies_while_nothing_runs_is_replaced() -> None:
     others = set(psutil.Process().children())
-    driver = TrackDriver(lambda: RaceTrack(CommandTarget("true"), slots=1))
-    order = (CommandJob(("true",)),), True
-    assert driver.run(RaceOrder("a", *order)).winner == 0
+    settings = settings_for(CommandTarget("true"), None, TrackLimits())
+    races = SupervisorThread(lambda: SupervisorProcess(settings, slots=1))
+    details = (CommandJob(("true",)),), (math.inf,), True
+    assert races.run(StartRace("a", *details)).winner == 0
     before = time.process_time()
     [supervisor] = set(psutil.Process().children()) - others
     supervisor.kill()
     time.sleep(0.5)
     assert time.process_time() - before < 0.3, "it waits, it does not spin"
-    assert driver.run(RaceOrder("b", *order)).winner == 0
-    driver.close(5)
+    assert races.run(StartRace("b", *details)).winner == 0
+    races.close(5)
 
 
 def test_races_of_a_client_that_is_gone_are_stopped(cluster: Cluster, tmp_path: Path) -> None:
