@@ -24,7 +24,7 @@ from acband_configspace.running.dask.worker import (
     CLOSING_NOTE,
     RacePlugin,
     cancel_races,
-    run_race,
+    make_task,
 )
 from acband_configspace.running.local.messages import RaceDone, StartRace
 from acband_configspace.running.local.track import SupervisorDiedError, TargetLoadError
@@ -150,9 +150,7 @@ class ClusterClient:
     def send(self, race: StartRace, worker: str) -> None:
         """Have a worker run a race."""
         future = self._client.submit(
-            run_race,
-            self._plugin.name,
-            race,
+            *make_task(self._plugin.name, race),
             key=race.key,
             pure=False,
             retries=0,

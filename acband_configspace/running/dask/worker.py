@@ -215,8 +215,7 @@ class RacePlugin(WorkerPlugin):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Let a worker without this package load it as a plugin that does nothing.
 
-        Otherwise one such worker would keep Dask from sending it to any other. The function is
-        pickled by value, and the rest as bytes, because that worker can import nothing of ours.
+        Otherwise one such worker would keep Dask from sending it to any other.
         """
 
         def load(arguments: bytes) -> WorkerPlugin:
@@ -274,12 +273,29 @@ async def _say_goodbye(worker: Worker) -> None:
             await asyncio.wait_for(note, timeout=1)
 
 
-def run_race(run: str, race: StartRace) -> RaceDone:
-    """Run a race on the worker that this task is on."""
+def make_task(run: str, race: StartRace) -> tuple[Callable[..., RaceDone], str, bytes]:
+    """Return a function and its arguments that run a race on the worker that they are sent to.
+
+    A function within a function is pickled by value, and the race comes as bytes: a worker without
+    this package that had to import it to read a message would end, with all that it runs.
+    """
+
+    def run_race(run: str, race: bytes) -> RaceDone:
+        import pickle
+
+        from acband_configspace.running.dask.worker import plugin_of_this_worker
+
+        return plugin_of_this_worker(run).run(pickle.loads(race))
+
+    return run_race, run, pickle.dumps(race)
+
+
+def plugin_of_this_worker(run: str) -> RacePlugin:
+    """Return the plugin of a run on the worker that this task is on."""
     plugin = get_worker().plugins.get(run)
     if not isinstance(plugin, RacePlugin):
         raise RacesClosedError(f"{run} is not, or no more, set up on this worker")
-    return plugin.run(race)
+    return plugin
 
 
 def cancel_races(run: str, keys: Sequence[str], dask_worker: Worker) -> None:

@@ -101,8 +101,9 @@ class RacerRun:
 
     def note_reaped(self, ended: Mapping[int, int]) -> None:
         """Take note of the wait statuses of processes below the watcher that have ended."""
-        self.ended = time.monotonic()
-        self.exit_status = ended.get(self.racer.pid)
+        if not self.is_over:
+            self.ended = time.monotonic()
+            self.exit_status = ended.get(self.racer.pid)
         self._cpu_clock.note_reaped(ended)
 
     @property
@@ -171,8 +172,6 @@ class RacerRun:
     def report(self) -> RacerReport:
         """Judge the racer, when it has ended or must be stopped; its CPU time is not yet known."""
         self.streams.read_rest()
-        if self._limits.clock == "cpu":
-            self._cpu_clock.look()  # the last one before processes are stopped, and reaped here
         result = self._result or self._read_result()
         ended = result.ended if isinstance(result, CallEnd) else self.ended
         report = RacerReport(
@@ -204,6 +203,8 @@ class RacerRun:
 
     def final(self, report: RacerReport, *, left: Sequence[int]) -> RacerReport:
         """Complete the report, when nothing of the racer is alive but what cannot be killed."""
+        if self._limits.clock == "cpu":
+            self._cpu_clock.look()  # for those that nobody has reaped
         report = replace(report, cpu_time=self._cpu_clock.total())
         if self.stopped is not None:
             report = replace(report, time=time.monotonic() - self._started)

@@ -93,8 +93,7 @@ class Watcher:
         """
         ready = self._selector.select(run.patience())
         self._clear_wakeup()
-        ended, _ = process_tree.reap()
-        run.note_reaped(ended)
+        self._reap(run)
         for key, _ in ready:
             if key.fd in run.streams.open_pipes and run.streams.read(key.fd) == 0:
                 self._close_pipe(run, key.fd)
@@ -121,7 +120,7 @@ class Watcher:
         # Where orphans are not adopted they are lost from sight, so look before there are any.
         known = [] if process_tree.ADOPTS_ORPHANS else process_tree.descendants(os.getpid())
         self._terminate_tree(run)
-        while not self._await_end_of_all(until=patience_ends):
+        while not self._await_end_of_all(run, until=patience_ends):
             everything = process_tree.descendants(os.getpid())
             if time.monotonic() > deadline:
                 return everything
@@ -142,15 +141,21 @@ class Watcher:
         if run.exit_status is None:
             told_group = run.racer.pid
             process_tree.signal_group(told_group, signal.SIGTERM)
-            self._await_end_of_all(until=time.monotonic() + TERM_HEAD_START)
-        if process_tree.reap()[1]:
+            self._await_end_of_all(run, until=time.monotonic() + TERM_HEAD_START)
+        if self._reap(run):
             left = process_tree.descendants(os.getpid())
             others = [pid for pid in left if process_tree.group_of(pid) != told_group]
             process_tree.send_signal(others, signal.SIGTERM)
 
-    def _await_end_of_all(self, *, until: float) -> bool:
+    def _reap(self, run: RacerRun) -> bool:
+        """Collect what has ended below this process; return whether anything is left."""
+        ended, any_left = process_tree.reap()
+        run.note_reaped(ended)
+        return any_left
+
+    def _await_end_of_all(self, run: RacerRun, *, until: float) -> bool:
         """Wait until nothing is left below this process; return false if it takes too long."""
-        while process_tree.reap()[1]:
+        while self._reap(run):
             patience = until - time.monotonic()
             if patience <= 0:
                 return False

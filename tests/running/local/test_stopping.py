@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -173,6 +174,27 @@ def test_cpu_time_of_the_whole_tree_counts():
     assert all(0.3 < racer.cpu_time < 2 for racer in report.racers)
 
 
+def burn_ignoring_children(configuration):
+    """Its children are reaped by nobody, so that the kernel forgets what they have used."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    code = f"import time\nwhile time.process_time() < {configuration['cpu']}: pass\n"
+    with contextlib.suppress(ChildProcessError):
+        subprocess.Popen([sys.executable, "-SEc", code]).wait()
+    time.sleep(configuration.get("sleep", 0))
+
+
+def test_cpu_time_of_children_that_nobody_reaps_counts():
+    with RaceTrack(PythonTarget(burn_ignoring_children), slots=2, clock="cpu", cutoff=5) as track:
+        report = race(track, {"cpu": 0.5}, {"cpu": 0.5, "sleep": 0.2}, stop_losers=False)
+        assert statuses(report) == ["finished", "finished"]
+        assert all(0.35 < racer.cpu_time < 1 for racer in report.racers)
+        report = race(track, {"cpu": 0.3}, {"cpu": 60})
+        assert statuses(report) == ["finished", "lost"]
+        report = race(track, {"cpu": 60}, limits=(0.2,))
+        assert statuses(report) == ["lost"]
+        assert 0.1 < report.racers[0].cpu_time < 1, "counted once"
+
+
 def grow(configuration):
     """Takes 10 MB every millisecond or so."""
     hoard = []
@@ -254,6 +276,41 @@ def test_a_supervisor_that_is_told_to_end_ends_after_its_racers():
         with pytest.raises(SupervisorDiedError):  # that racers were killed tells nothing about them
             track.wait(10)
     assert not any(process.is_running() for process in (*watchers, *racers))
+
+
+@pytest.mark.parametrize("kind", ["function", "command"])
+def test_a_supervisor_killed_with_its_watchers_leaves_nobody(mark, kind):
+    script = "trap '' TERM; setsid sleep 60 & (sleep 60 &) ; sleep 60; sleep 60"
+    target = (
+        CommandTarget(["sh", "-c", script]) if kind == "command" else PythonTarget(forking_pool)
+    )
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(target, slots=2) as track:
+        track.start(RaceSpec("only", ({"seconds": 60}, {"seconds": 60})))
+        assert not track.wait(0.5)
+        [supervisor] = set(psutil.Process().children()) - others
+        watchers = supervisor.children()
+        racers = [racer for watcher in watchers for racer in watcher.children(recursive=True)]
+        assert len(racers) > 4
+        for process in (supervisor, *watchers):
+            process.kill()
+        with pytest.raises(SupervisorDiedError, match="what was found of its racers was killed"):
+            track.wait(10)
+        assert not marked_processes(mark)
+
+
+def test_watchers_survive_the_group_of_their_supervisor():
+    """As when a batch system kills a group: they stop the racers then."""
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(PythonTarget(daemon), slots=2) as track:
+        track.start(RaceSpec("only", ({"seconds": 60}, {"seconds": 60})))
+        assert not track.wait(0.3)
+        [supervisor] = set(psutil.Process().children()) - others
+        groups = {os.getpgid(process.pid) for process in supervisor.children()}
+        assert len(groups | {os.getpgid(supervisor.pid)}) == 3
+        os.killpg(supervisor.pid, signal.SIGKILL)
+        with pytest.raises(SupervisorDiedError):
+            track.wait(10)
 
 
 def test_a_memory_error_is_a_memory_failure():
