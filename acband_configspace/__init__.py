@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from acband_configspace._version import __version__
 
 if TYPE_CHECKING:
-    from acband_configspace.core.presets import PRESETS as PRESETS
+    from acband_configspace.core.settings import PRESETS as PRESETS
     from acband_configspace.core.schedule import Schedule as Schedule
     from acband_configspace.core.schedule import sufficient_budget as sufficient_budget
     from acband_configspace.core.stopping import level_for_run as level_for_run
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from acband_configspace.smac_plugin.progress import ProgressCallback as ProgressCallback
 
 _HOMES = {
-    "PRESETS": "acband_configspace.core.presets",
+    "PRESETS": "acband_configspace.core.settings",
     "ACBandFacade": "acband_configspace.smac_plugin.facade",
     "ACBandIntensifier": "acband_configspace.smac_plugin.intensifier",
     "ProgressCallback": "acband_configspace.smac_plugin.progress",

@@ -167,7 +167,7 @@ class _TableRaces:
 
     def _race(self, contest: Contest) -> Verdict:
         rows = self._rows[contest.groups]
-        columns = self._columns[contest.instances() % len(self._columns)]
+        columns = self._columns[contest.instances % len(self._columns)]
         # (groups, races, racers), gathered: the table itself is never copied.
         times: Floats = self._table.runtimes[rows[:, None, :], columns[:, :, None]]
         unsolved = times >= self._table.cutoff

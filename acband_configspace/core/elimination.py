@@ -31,7 +31,7 @@ class Contest:
     plan: Round
     groups: Configurations
     """One row of configurations per group, in random order."""
-    instance_numbers: Instances
+    instances: Instances
     """The instances each group races on, a row per group."""
     costs_so_far: Floats | None = None
     """In a playoff, what earlier steps cost each contestant in sum; None in a round of CSE."""
@@ -46,10 +46,6 @@ class Contest:
         """Whether one configuration is left of the epoch after this round."""
         one_left = self.plan.n_groups == self.plan.survivors == 1 and self.plan.carried == 0
         return one_left and not self.is_playoff
-
-    def instances(self) -> Instances:
-        """Return the instances of each group, a row per group."""
-        return self.instance_numbers
 
 
 @dataclass(frozen=True)
@@ -116,12 +112,10 @@ def eliminate(
             round=number,
             plan=plan,
             groups=groups.reshape(plan.n_groups, plan.group_size),
-            instance_numbers=reserve.take(
-                plan.n_groups, plan.races_per_group, n_trials=plan.n_trials
-            ),
+            instances=reserve.take(plan.n_groups, plan.races_per_group, n_trials=plan.n_trials),
         )
         verdict = yield contest  # lines 9 to 14
-        reserve.give_back(contest.instance_numbers, verdict.n_raced, plan.group_size)
+        reserve.give_back(contest.instances, verdict.n_raced, plan.group_size)
         active = np.concatenate([carried, verdict.survivors.ravel()])
     (winner,) = active.tolist()
     return int(winner)

@@ -195,6 +195,34 @@ class Schedule:
             )
         return schedule_for(n_candidates)
 
+    @classmethod
+    def least_trials(
+        cls,
+        *,
+        k: int = 2,
+        alpha: float | None = 0.05,
+        delta: float = 0.05,
+        n_candidates: int | None = None,
+        n0: int | None = None,
+        n_epochs: int | None = None,
+        supply: Supply = UNLIMITED,
+        playoff: int = 0,
+        set_aside: bool = True,
+    ) -> int:
+        """Return the least number of trials that gives every group at least one race."""
+        frame = Frame.checked(
+            k,
+            0.05 if alpha is None else alpha,
+            delta,
+            n_candidates,
+            n0,
+            n_epochs=n_epochs,
+            supply=supply,
+            playoff=playoff,
+            set_aside=set_aside,
+        )
+        return _schedule(frame, frame.minimum_budget).n_trials
+
     @staticmethod
     def minimum_budget(
         *,

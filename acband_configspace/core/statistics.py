@@ -120,3 +120,19 @@ def _refuse_censored(name: str, censored: Flags) -> None:
             f"statistic {name!r} must know every cost but got {int(np.sum(censored))} censored "
             "ones (racers stopped early); use 'wins', or let all racers finish"
         )
+
+
+def paired_noise(costs: Floats) -> float | None:
+    """Return how much the difference of two configurations' costs varies between instances.
+
+    The standard deviation of that difference, from the residuals of costs (configurations ×
+    instances) after the means of both are taken out, or None where that says nothing.
+    """
+    finite = costs[np.isfinite(costs).all(axis=1)]
+    n_configs, n_instances = finite.shape if finite.ndim == 2 else (0, 0)
+    if n_configs < 2 or n_instances < 2:
+        return None
+    residuals = finite - finite.mean(axis=0)
+    residuals -= residuals.mean(axis=1, keepdims=True)
+    variance = float((residuals**2).sum()) / ((n_configs - 1) * (n_instances - 1))
+    return float(np.sqrt(2.0 * variance))

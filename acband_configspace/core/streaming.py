@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from acband_configspace.core.elimination import Contest, Contests, Verdict, judge, judge_playoff
-from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.statistics import Statistic, get_statistic, wins
 from acband_configspace.core.stopping import checked_early_stopping, decided
 
@@ -46,8 +46,10 @@ class RaceStream:
         *,
         statistic: str | Statistic = "wins",
         early_stopping: float | None = None,
+        pass_number: int = 1,
     ) -> None:
         self._contests = contests
+        self._pass_number = pass_number
         self._statistic = get_statistic(statistic)
         self._early_stopping = checked_early_stopping(early_stopping, self._statistic)
         self._epoch_winners: list[int] = []
@@ -141,16 +143,21 @@ class RaceStream:
         except StopIteration as finished:
             self._heat, self._winner = None, finished.value
         else:
-            self._heat = _Heat(contest, self._statistic, self._early_stopping)
+            self._heat = _Heat(contest, self._statistic, self._early_stopping, self._pass_number)
 
 
 class _Heat:
     """The outcomes of one round so far."""
 
     def __init__(
-        self, contest: Contest, statistic: Statistic, early_stopping: float | None
+        self,
+        contest: Contest,
+        statistic: Statistic,
+        early_stopping: float | None,
+        pass_number: int,
     ) -> None:
         plan = contest.plan
+        self._pass_number = pass_number
         shape = (plan.n_groups, plan.races_per_group, plan.group_size)
         self.contest = contest
         self.waiting = self._races(contest.is_playoff or statistic.needs_all_costs)
@@ -167,22 +174,22 @@ class _Heat:
         # a group is decided.
         contest = self.contest
         racers = [tuple(group) for group in contest.groups.tolist()]
-        instances = contest.instances().tolist()
+        instances = contest.instances.tolist()
         for index in range(contest.plan.races_per_group):
             for group in sorted(self._undecided):
                 if group in self._undecided:  # it may have been decided since
                     instance = instances[group][index]
-                    place = (contest.epoch, contest.round, group, index)
-                    yield Race(*place, instance, racers[group], to_the_end)
+                    place = (self._pass_number, contest.epoch, contest.round, group, index)
+                    yield Race(RaceId(*place), instance, racers[group], to_the_end)
 
     def needs(self, race: Race) -> bool:
-        this_round = (race.epoch, race.round) == (self.contest.epoch, self.contest.round)
-        return this_round and race.group in self._undecided
+        this_round = race.id[:3] == (self._pass_number, self.contest.epoch, self.contest.round)
+        return this_round and race.id.group in self._undecided
 
     def record(self, race: Race, outcome: Outcome) -> None:
-        group = race.group
-        self._costs[group, race.index] = outcome.costs
-        self._censored[group, race.index] = outcome.censored
+        group, index = race.id.group, race.id.index_in_group
+        self._costs[group, index] = outcome.costs if race.to_the_end else outcome.finishing_costs
+        self._censored[group, index] = outcome.censored
         while group in self._undecided and self._has(group, self._n_raced[group]):
             self._n_raced[group] += 1
             if self._is_decided(group):

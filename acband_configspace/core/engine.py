@@ -1,0 +1,431 @@
+"""The engine: ask it for a race, tell it an outcome, and it says who leads. Sans-I/O.
+
+Passes, who leads, which instance, when a group is decided and how a recorded run is taken in again
+are decided here and nowhere else. The plugin and the simulation on tables drive this one engine.
+Outcomes may be told in any order; they are judged in race order, so the result depends only on
+the seed and the costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from acband_configspace.core.acband import acband
+from acband_configspace.core.elimination import Contest
+from acband_configspace.core.ends import End
+from acband_configspace.core.instances import InstanceKey, Instances
+from acband_configspace.core.memory import Memory
+from acband_configspace.core.passes import SchedulePlan, SchedulePlanner
+from acband_configspace.core.race import Outcome, Race, RaceId
+from acband_configspace.core.schedule import Schedule, Supply
+from acband_configspace.core.search import PassPlan, Search
+from acband_configspace.core.settings import Settings
+from acband_configspace.core.streaming import RaceStream
+
+Plan = SchedulePlan | PassPlan
+
+
+class ReplayError(ValueError):
+    """A recorded race is not the one that stands in its place now."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run is."""
+
+    pass_number: int
+    """From 1."""
+    epoch: int
+    round: int
+    n_epochs: int | None = None
+    """How many epochs the pass has, as far as that is planned."""
+    share: float = 0.0
+    """The share of the pass that is over, by its trials or races."""
+    is_playoff: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may use, as far as the engine must know it."""
+
+    n_trials: float = math.inf
+    """Trials that may be started."""
+    timed: bool = False
+    """Whether a time limit ends the run."""
+
+
+class Engine:
+    """One run of AC-Band, from the first race to the last.
+
+    Parameters
+    ----------
+    settings : Settings
+        Every option.
+    racing : bool
+        Whether losers are stopped.
+    instances : Instances
+        What instance numbers stand for.
+    draw : callable
+        Asked for n configurations, returns how many of them there are.
+    limits : Limits
+        What the run may use.
+    n_given : int
+        How many configurations are given: θ_0, and others that race from the start.
+    n_in_space : int | None
+        How many configurations the space has at most, None if it is not finite.
+    seed : int
+        Of everything that is random here.
+    plans : sequence
+        The plans of passes of an earlier process.
+    recorded : mapping from RaceId to (racers, Outcome)
+        Its races: they are taken in as soon as they are asked for.
+
+    Examples
+    --------
+    >>> engine = Engine(
+    ...     Settings(k=2),
+    ...     racing=False,
+    ...     instances=Instances(None, deterministic=True, seed=0),
+    ...     draw=lambda n: min(n, 10),
+    ...     limits=Limits(n_trials=10),
+    ... )
+    >>> while (race := engine.ask()) is not None:  # higher numbers are the better ones here
+    ...     engine.tell(race, Outcome([-racer for racer in race.racers]))
+    >>> engine.leader
+    9
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        racing: bool,
+        instances: Instances,
+        draw: Callable[[int], int],
+        limits: Limits,
+        n_given: int = 1,
+        n_in_space: int | None = None,
+        seed: int = 0,
+        plans: Sequence[Plan] = (),
+        recorded: Mapping[RaceId, tuple[tuple[int, ...], Outcome]] | None = None,
+    ) -> None:
+        self._instances = instances
+        self._recorded = dict(recorded or {})
+        self._running: dict[RaceId, Race] = {}
+        self.n_races = 0
+        """Races that are over."""
+        self._driver: _MemoryDriver | _PaperDriver
+        if settings.memory:
+            self._driver = _MemoryDriver(
+                Search(
+                    racing=racing,
+                    k=settings.racers(racing=racing),
+                    first_pass=settings.first_pass,
+                    instances=instances,
+                    draw=draw,
+                    n_given=n_given,
+                    n_trials=limits.n_trials,
+                    seed=seed,
+                    plans=[plan for plan in plans if isinstance(plan, PassPlan)],
+                )
+            )
+        else:
+            planner = SchedulePlanner(
+                settings, int(limits.n_trials), limits.timed, draw, n_in_space
+            )
+            self._driver = _PaperDriver(
+                settings,
+                planner,
+                racing=racing,
+                n_given=n_given,
+                n_instances=instances.n_distinct,
+                seed=seed,
+                plans=[plan for plan in plans if isinstance(plan, SchedulePlan)],
+            )
+
+    # --- races --------------------------------------------------------------------------------
+
+    def ask(self) -> Race | None:
+        """Return a race to run; None if outcomes must be told first, or the run is finished."""
+        while (race := self._driver.ask()) is not None:
+            self._running[race.id] = race
+            record = self._recorded.pop(race.id, None)
+            if record is None:
+                return race
+            racers, outcome = record
+            if racers != race.racers:
+                raise ReplayError(f"racers of race {race.id}: {racers} before, {race.racers} now")
+            self.tell(race, outcome)
+        return None
+
+    def tell(self, race: Race, outcome: Outcome) -> None:
+        """Take in what a race brought; of a race whose group is decided it is ignored."""
+        if self._running.get(race.id) != race:
+            raise ValueError(
+                f"an outcome must be told once, of a race that was handed out, but got {race}"
+            )
+        if len(outcome.costs) != len(race.racers):
+            raise ValueError(f"{race} must have {len(race.racers)} costs but got {outcome.costs}")
+        self._driver.tell(race, outcome)
+        del self._running[race.id]
+        self.n_races += 1
+
+    def needs(self, race: Race) -> bool:
+        """Return whether the outcome of a race that runs still matters: if not, it can be stopped."""
+        return race.id in self._running and self._driver.needs(race)
+
+    def key(self, instance: int) -> InstanceKey:
+        """Return what an instance number stands for."""
+        return self._instances[instance]
+
+    # --- where the run is ---------------------------------------------------------------------
+
+    @property
+    def finished(self) -> str | None:
+        """Why there is nothing left to race, None while there is."""
+        return self._driver.finished
+
+    @property
+    def leader(self) -> int | None:
+        """The incumbent: who leads now. Never a configuration that only failed."""
+        return self._driver.leader
+
+    @property
+    def plans(self) -> Sequence[Plan]:
+        """The plans of all passes so far."""
+        return self._driver.plans
+
+    @property
+    def position(self) -> Position:
+        """Where the run is."""
+        return self._driver.position
+
+    @property
+    def epoch_winners(self) -> list[tuple[int, ...]]:
+        """The winners of the epochs that are over, pass by pass; with memory, the champion."""
+        return self._driver.epoch_winners
+
+    @property
+    def n_entered(self) -> int:
+        """How many configurations have entered a race."""
+        return self._driver.n_entered
+
+    def known_costs(self, configuration: int) -> dict[int, float]:
+        """Return the known costs of a configuration by instance number."""
+        memory = self._driver.memory
+        return {i: memory.total(configuration, [i]) for i in memory.met(configuration)}
+
+
+class _MemoryDriver:
+    """The default search behind the engine's door."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self.memory = search.memory
+
+    def ask(self) -> Race | None:
+        return self._search.ask()
+
+    def tell(self, race: Race, outcome: Outcome) -> None:
+        self._search.tell(race, outcome)
+
+    def needs(self, race: Race) -> bool:
+        return True  # rounds are decided on all their races
+
+    @property
+    def finished(self) -> str | None:
+        return self._search.finished
+
+    @property
+    def leader(self) -> int | None:
+        return self._search.leader
+
+    @property
+    def plans(self) -> Sequence[PassPlan]:
+        return self._search.plans
+
+    @property
+    def n_entered(self) -> int:
+        return self._search.n_entered
+
+    @property
+    def epoch_winners(self) -> list[tuple[int, ...]]:
+        champion = self._search.champion
+        return [] if champion is None else [(champion,)]
+
+    @property
+    def position(self) -> Position:
+        search = self._search
+        n_planned = search.plans[-1].n_trials if search.plans else 1
+        n_started = search.n_started - search.n_started_before
+        return Position(
+            pass_number=len(search.plans),
+            epoch=1,
+            round=1 if search.round is None else search.round.number,
+            n_epochs=1,
+            share=min(1.0, n_started / max(1, n_planned)),
+            is_playoff=search.round is not None and search.round.number > 1,
+        )
+
+
+@dataclass
+class _Pass:
+    """One run through a schedule."""
+
+    plan: SchedulePlan
+    stream: RaceStream
+    n_known: int
+    """Configurations that have raced by the end of this round: the next pass counts on here."""
+    next_instance: int
+    """The first instance that no round so far was given."""
+    n_races: int = 0
+    contest: Contest | None = None
+
+
+class _PaperDriver:
+    """The paper's schedule behind the engine's door, pass after pass."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        planner: SchedulePlanner,
+        *,
+        racing: bool,
+        n_given: int,
+        n_instances: int | None,
+        seed: int,
+        plans: Sequence[SchedulePlan],
+    ) -> None:
+        self._settings = settings
+        self._planner = planner
+        self._supply = Supply(n_given, n_instances=n_instances, results_kept=not racing)
+        self._seed = seed
+        self._recorded_plans = list(plans)
+        self._passes: list[_Pass] = []
+        self._n_successes: Counter[int] = Counter()
+        self.memory = Memory()
+        self.finished: str | None = None
+        self._start_pass(tuple(range(n_given)), n_given, 0)
+
+    @property
+    def plans(self) -> Sequence[SchedulePlan]:
+        return [each.plan for each in self._passes]
+
+    @property
+    def n_entered(self) -> int:
+        return self._passes[-1].n_known if self._passes else 0
+
+    @property
+    def epoch_winners(self) -> list[tuple[int, ...]]:
+        return [each.stream.epoch_winners for each in self._passes]
+
+    @property
+    def leader(self) -> int | None:
+        """The newest winner, θ_0 before there is one; never a configuration that only failed."""
+        winners = [0]
+        for each in self._passes:
+            winners += each.stream.epoch_winners
+            if each.stream.winner is not None:  # a playoff may have preferred an earlier one
+                winners.append(each.stream.winner)
+        for number in reversed(winners):
+            if self._n_successes[number]:
+                return number
+        return next((n for n, times in self._n_successes.most_common(1) if times), None)
+
+    @property
+    def position(self) -> Position:
+        current = self._passes[-1]
+        schedule = current.plan.schedule
+        # A pass that is over has no contest any more; its last one tells where it ended.
+        contest = current.stream.contest or current.contest
+        epoch, round_ = (contest.epoch, contest.round) if contest else (1, 1)
+        n_before = sum(
+            plan.n_races
+            for planned in schedule.epochs
+            for number, plan in enumerate(planned.rounds, start=1)
+            if (planned.index, number) < (epoch, round_)
+        )
+        return Position(
+            pass_number=len(self._passes),
+            epoch=epoch,
+            round=round_,
+            # None in an epoch that was not planned: saved races bought it.
+            n_epochs=len(schedule.epochs) if epoch <= len(schedule.epochs) else None,
+            # Rounds that ended early count in full.
+            share=min(1.0, max(n_before, current.n_races) / max(1, schedule.n_races)),
+            is_playoff=contest is not None and contest.is_playoff,
+        )
+
+    def ask(self) -> Race | None:
+        while self.finished is None:
+            current = self._passes[-1]
+            race = current.stream.ask()
+            if not isinstance(race, Race):
+                return None
+            if current.contest is not current.stream.contest:
+                self._enter_round(current)
+            return race
+        return None
+
+    def needs(self, race: Race) -> bool:
+        return self._passes[race.id.pass_number - 1].stream.is_open(race)
+
+    def tell(self, race: Race, outcome: Outcome) -> None:
+        current = self._passes[race.id.pass_number - 1]
+        current.n_races += 1
+        if current.stream.is_open(race):  # what came too late must not tell who leads either
+            for racer, end in zip(race.racers, outcome.ends, strict=True):
+                self._n_successes[racer] += end is End.FINISHED
+        current.stream.tell(race, outcome)
+        winner = current.stream.winner
+        if winner is not None and current is self._passes[-1] and self.finished is None:
+            self._start_pass((winner,), current.n_known, current.next_instance)
+
+    def _enter_round(self, current: _Pass) -> None:
+        contest = current.contest = current.stream.contest
+        assert contest is not None
+        current.n_known = max(current.n_known, int(contest.groups.max()) + 1)
+        current.next_instance = max(current.next_instance, int(contest.instances.max()) + 1)
+
+    def _start_pass(self, given: tuple[int, ...], n_known: int, next_instance: int) -> None:
+        """Start a pass, or finish the run if there is none."""
+        number = len(self._passes)
+        plan: SchedulePlan | str
+        if number < len(self._recorded_plans):
+            plan = self._recorded_plans[number]
+        else:
+            supply = Supply(
+                len(given),
+                n_instances=self._supply.n_instances,
+                results_kept=self._supply.results_kept,
+            )
+            plan = self._planner.plan(self.plans, supply=supply, n_known=n_known)
+        if isinstance(plan, str):
+            self.finished = plan
+            return
+        seed = [self._seed, 2, number] if number else [self._seed, 2]
+        contests = acband(
+            plan.schedule,
+            np.random.default_rng(seed),
+            given=given,
+            first_new=n_known,
+            first_instance=next_instance,
+            spend=self._settings.spend,
+        )
+        stream = RaceStream(
+            contests,
+            statistic=self._settings.judge_by,
+            early_stopping=self._settings.early_stopping,
+            pass_number=number + 1,
+        )
+        self._passes.append(_Pass(plan, stream, n_known, next_instance))
+
+
+def schedule_of(plan: Plan) -> Schedule | PassPlan:
+    """Return what to print of a plan."""
+    return plan.schedule if isinstance(plan, SchedulePlan) else plan

@@ -1,0 +1,76 @@
+"""What is known of configurations on instances. Numbers only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from acband_configspace.core.statistics import Floats
+
+
+class Memory:
+    """The costs that runs came to: a configuration, an instance, a cost.
+
+    Lower bounds, of runs that were stopped, are not known costs and have no place here. A run
+    that failed has a cost, but has not finished.
+    """
+
+    def __init__(self) -> None:
+        self._costs: dict[int, dict[int, float]] = {}
+        self._failed: set[tuple[int, int]] = set()
+
+    def add(self, configuration: int, instance: int, cost: float, *, finished: bool = True) -> None:
+        """Take note of a cost."""
+        self._costs.setdefault(configuration, {})[instance] = cost
+        if not finished:
+            self._failed.add((configuration, instance))
+
+    def cost(self, configuration: int, instance: int) -> float | None:
+        """Return what a run came to, None if that is not known."""
+        return self._costs.get(configuration, {}).get(instance)
+
+    def finishing_cost(self, configuration: int, instance: int) -> float:
+        """Return what a run came to that finished; infinity if it did not, or is not known."""
+        cost = self.cost(configuration, instance)
+        failed = cost is None or (configuration, instance) in self._failed
+        return math.inf if failed or cost is None else cost
+
+    def met(self, configuration: int) -> list[int]:
+        """Return the instances whose costs are known, in the order in which they became so."""
+        return list(self._costs.get(configuration, {}))
+
+    def n_met(self, configuration: int) -> int:
+        """Return on how many instances the cost is known."""
+        return len(self._costs.get(configuration, {}))
+
+    def knows_all(self, configuration: int, instances: Iterable[int]) -> bool:
+        """Return whether a configuration has met all these instances."""
+        met = self._costs.get(configuration, {})
+        return all(instance in met for instance in instances)
+
+    def n_unknown(self, configurations: Iterable[int], instances: Sequence[int]) -> int:
+        """Return how many runs it takes for all of them to have met all these instances."""
+        return sum(
+            sum(instance not in met for instance in instances)
+            for met in (self._costs.get(number, {}) for number in configurations)
+        )
+
+    def total(self, configuration: int, instances: Iterable[int]) -> float:
+        """Return the sum over instances; infinity if one of them is not known."""
+        met = self._costs.get(configuration, {})
+        try:
+            return sum(met[instance] for instance in instances)
+        except KeyError:
+            return math.inf
+
+    def total_so_far(self, configuration: int, instances: Iterable[int]) -> float:
+        """Return the sum over those of the instances that are known."""
+        met = self._costs.get(configuration, {})
+        return sum(met[instance] for instance in instances if instance in met)
+
+    def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:
+        """Return known costs as an array, configurations × instances."""
+        rows = [self._costs[configuration] for configuration in configurations]
+        return np.array([[row[instance] for instance in instances] for row in rows], dtype=float)

@@ -1,0 +1,459 @@
+"""The default search: CSE with memory, in passes of doubling length. Sans-I/O.
+
+A pass is one run of combinatorial successive elimination, with three changes to the paper's:
+
+* *Results are kept.* All groups of a round meet the same instances, a configuration is judged by
+  its mean cost on all that it has met in this pass, and nothing that is known is run again.
+* *One race at first.* The first round puts as many new configurations as it can on one instance
+  each, and keeps few of each group. In the further rounds, the playoff, the better half of each
+  group goes on, on as many more instances as the pass has trials left for.
+* *The champion sits in every group.* A pass starts on instances whose costs are known for the
+  champion. Who falls too far behind it is dropped at once; who is left and better on all that the
+  champion has met takes its place. So a pass costs little where nobody can keep up, and what is
+  left goes to the next one.
+
+Where losers are stopped (``racing``), the winner of a race of the first round goes on alone, and
+nobody runs longer than would keep it within reach of the champion.
+
+What the passes are worth was measured on made-up tables (rank of what is returned, and gap to the
+best by CPU time, against random search with SMAC's intensification); the constants below lie in
+the middle of wide ranges that are about equally good. Of no use: one long pass instead of
+doubling ones, more races in the first round, several rounds of races before the playoff, letting
+the runners-up of a pass enter the next, an instance of its own for each group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from acband_configspace.core.ends import End
+from acband_configspace.core.frame import last_true
+from acband_configspace.core.instances import Instances
+from acband_configspace.core.memory import Memory
+from acband_configspace.core.race import Outcome, Race, RaceId
+from acband_configspace.core.statistics import paired_noise
+
+#: The share of a pass' trials that goes to its first round. Races are cheap: losers are stopped.
+FIRST_ROUND_SHARE = 0.5
+FIRST_ROUND_SHARE_RACING = 0.75
+#: Of a group of k, one in so many survives the first round where every cost is known.
+FIRST_CUT = 4
+#: Within reach of the champion is a mean cost that exceeds its by this many standard errors …
+REACH_IN_ERRORS = 1.0
+#: … or, where losers are stopped, a run time of so many times its own.
+REACH_IN_TIME = 1.5
+#: Races start on this share of the champion's instances, its quickest: hard ones would take most of
+#: the time and tell no more.
+QUICK_SHARE = 0.5
+#: Who leads the champion on at least this share of the instances that it has met is the incumbent
+#: until the pass is over.
+LEAD_SHARE = 0.5
+#: The number of configurations from which noise is estimated: enough, and cheap.
+NOISE_SAMPLE = 32
+#: After so many passes in which nothing had to be run there is nothing left to learn.
+MOST_IDLE_PASSES = 20
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """What a pass may use."""
+
+    number: int
+    """The pass, from 1."""
+    n_trials: int
+    """How many trials it may start."""
+    n_entrants: int
+    """How many configurations enter it, the champion not counted."""
+
+    def __str__(self) -> str:
+        return f"pass {self.number}: {self.n_entrants} configurations, {self.n_trials} trials"
+
+
+@dataclass(frozen=True)
+class SearchRound:
+    """A round: groups that meet the same instances."""
+
+    number: int
+    """Within the pass, from 1."""
+    groups: Sequence[Sequence[int]]
+    instances: Sequence[int]
+    to_the_end: bool
+    """Whether losers go on."""
+    limits: dict[int, float]
+    """The cost at which a configuration is stopped on an instance, where there is one."""
+
+
+class Search:
+    """Names the races that may run now, is told their outcomes, and knows who leads.
+
+    Parameters
+    ----------
+    racing : bool
+        Whether losers are stopped.
+    k : int
+        How many configurations race together.
+    first_pass : int
+        Trials of the first pass.
+    instances : Instances
+        What instance numbers stand for.
+    draw : callable
+        Asked for n configurations, returns how many of them there are (a finite space may have
+        fewer).
+    n_given : int
+        How many configurations are given: they enter the first pass.
+    n_trials : float
+        How many trials may be started; infinity if something else ends the run.
+    seed : int
+        Of the order of instances, and of the groups.
+    plans : sequence of PassPlan
+        Those of an earlier process: they are taken as they are.
+    """
+
+    def __init__(
+        self,
+        *,
+        racing: bool,
+        k: int,
+        first_pass: int,
+        instances: Instances,
+        draw: Callable[[int], int],
+        n_given: int,
+        n_trials: float,
+        seed: int,
+        plans: Sequence[PassPlan] = (),
+    ) -> None:
+        self._racing = racing
+        self._k = k
+        self._first_pass = first_pass
+        self._instances = instances
+        self._draw = draw
+        self._n_given = n_given
+        self._n_trials = n_trials
+        self._seed = seed
+        self._recorded_plans = list(plans)
+        self._pool_size = instances.n_distinct
+        self._noise: float | None = None
+        self._n_idle_passes = 0
+        self.memory = Memory()
+        """What is known."""
+        self.plans: list[PassPlan] = []
+        """The plans of all passes so far."""
+        self.champion: int | None = None
+        """The best configuration so far on all instances that it has met."""
+        self.leader: int | None = None
+        """The incumbent: the champion, or who leads it in this pass."""
+        self.leader_met: tuple[int, ...] = ()
+        """The instances that the leader was judged on."""
+        self.n_entered = 0
+        """How many configurations have raced."""
+        self.n_started = 0
+        """How many trials were started."""
+        self.n_started_before = 0
+        """How many of them in earlier passes."""
+        self.finished: str | None = None
+        """Why there is nothing left to race."""
+        self.round: SearchRound | None = None
+        self._waiting: Iterator[Race] = iter(())
+        self._races: list[Race] = []
+        self._told: dict[RaceId, Outcome] = {}
+        self._n_judged = 0
+        self._rounds = self._run()
+        self._advance()
+
+    # --- races --------------------------------------------------------------------------------
+
+    def ask(self) -> Race | None:
+        """Return a race that may run now, None if outcomes must be told first, or all is over."""
+        return next(self._waiting, None)
+
+    def tell(self, race: Race, outcome: Outcome) -> None:
+        """Take in what a race brought; the last one of a round decides it."""
+        self._told[race.id] = outcome
+        while self._n_judged < len(self._races):  # in race order, without gaps
+            judged = self._races[self._n_judged]
+            told = self._told.pop(judged.id, None)
+            if told is None:
+                return
+            self._judge(judged, told)
+            self._n_judged += 1
+        self._advance()
+
+    def _judge(self, race: Race, outcome: Outcome) -> None:
+        for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
+            if end is not End.LOST:
+                self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
+        if self.champion is None:  # the best of the first race leads until there is a better one
+            best = min(race.racers, key=lambda racer: self._finishing(racer, race.instance))
+            if self.leader is None or self._finishing(best, race.instance) < self._finishing(
+                self.leader, race.instance
+            ):
+                self._lead(best, (race.instance,))
+
+    def _finishing(self, racer: int, instance: int) -> float:
+        return self.memory.finishing_cost(racer, instance)
+
+    def _lead(self, leader: int | None, instances: Sequence[int]) -> None:
+        if leader is not None and math.isfinite(self.memory.total(leader, instances)):
+            self.leader, self.leader_met = leader, tuple(instances)
+
+    def _advance(self) -> None:
+        """Go on to the next round in which anything has to be run."""
+        for self.round in self._rounds:
+            self._races = list(self._races_of(self.round))
+            self._n_judged = 0
+            self._waiting = iter(self._races)
+            self.n_started += sum(len(race.racers) for race in self._races)
+            if self._races:
+                return
+        self.round = None
+
+    def _races_of(self, round_: SearchRound) -> Iterator[Race]:
+        """Yield the races of a round, all groups advancing together: what is known is not run."""
+        for index, instance in enumerate(round_.instances):
+            for number, group in enumerate(round_.groups):
+                known = [self.memory.cost(racer, instance) for racer in group]
+                racers = tuple(r for r, cost in zip(group, known, strict=True) if cost is None)
+                if not racers:
+                    continue
+                limits = [round_.limits.get(racer, math.inf) for racer in racers]
+                if not round_.to_the_end:  # a known time is the time to beat
+                    best = min(self._finishing(racer, instance) for racer in group)
+                    limits = [min(limit, best) for limit in limits]
+                bounded = any(math.isfinite(limit) for limit in limits)
+                place = RaceId(len(self.plans), 1, round_.number, number, index)
+                yield Race(
+                    place, instance, racers, round_.to_the_end, tuple(limits) if bounded else None
+                )
+
+    # --- passes -------------------------------------------------------------------------------
+
+    def _run(self) -> Iterator[SearchRound]:
+        while (plan := self._plan()) is not None:
+            self.plans.append(plan)
+            self.n_started_before = self.n_started
+            yield from self._pass(plan)
+            idle = self.n_started == self.n_started_before
+            self._n_idle_passes = self._n_idle_passes + 1 if idle else 0
+
+    def _plan(self) -> PassPlan | None:
+        """Plan the next pass, or say why there is none."""
+        number = len(self.plans) + 1
+        if self._recorded_plans:
+            return self._recorded_plans.pop(0)
+        left = self._n_trials - self.n_started
+        if left < 1:
+            self.finished = f"all n_trials={self._n_trials:.0f} trials are used"
+            return None
+        if self._n_idle_passes >= MOST_IDLE_PASSES:
+            self.finished = "every configuration of the space is known: nothing is left to race"
+            return None
+        wanted = self._first_pass * 2 ** (number - 1)
+        # What would be left is too little for the pass after this one.
+        n_trials = int(left) if left < 2 * wanted else wanted
+        share = FIRST_ROUND_SHARE_RACING if self._racing else FIRST_ROUND_SHARE
+        if self._pool_size == 1:  # there is no second instance to meet on
+            share = 1.0
+        n_entrants = max(1 if self.n_entered else 2, round(share * n_trials))
+        if number == 1:
+            n_entrants = max(n_entrants, self._n_given)
+            n_trials = max(n_trials, n_entrants)
+        return PassPlan(number, n_trials, int(min(n_entrants, max(left, 1))))
+
+    def _pass(self, plan: PassPlan) -> Iterator[SearchRound]:
+        rng = np.random.default_rng([self._seed, 2, plan.number])
+        order = _Order(self._champion_first(rng), self._pool_size)
+        met = order.first(1)
+        alive = self._entrants(plan, rng)
+        yield self._first_round(alive, met[0])
+        alive = self._after_first_round(alive, met[0])
+        number = 1
+        while alive:
+            n_more = self._n_more(alive, order, len(met), plan)
+            if n_more < 1:
+                return
+            met = order.first(len(met) + n_more)
+            last = len(alive) == 1
+            if self._racing:  # the champion sets the pace
+                number += 1
+                yield self._further_round(number, [[self._the_champion]], met, {})
+            number += 1
+            groups = self._groups(rng.permutation(alive).tolist())
+            yield self._further_round(number, groups, met, self._allowances(alive, met))
+            alive = self._after_further_round(groups, met)
+            if last:
+                return
+
+    # --- the first round ----------------------------------------------------------------------
+
+    def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
+        """Return new configurations; those dropped before, if there is no new one."""
+        n_there = self._draw(self.n_entered + plan.n_entrants)
+        new = list(range(self.n_entered, min(n_there, self.n_entered + plan.n_entrants)))
+        self.n_entered += len(new)
+        if new:
+            return new
+        others = [number for number in range(self.n_entered) if number != self.champion]
+        return [int(number) for number in rng.permutation(others)[: plan.n_entrants]]
+
+    def _champion_first(self, rng: np.random.Generator) -> list[int]:
+        """Return what the champion has met, in random order; quick ones first in races."""
+        if self.champion is None:
+            return []
+        met = self.memory.met(self.champion)
+        if not self._racing:
+            return [int(instance) for instance in rng.permutation(met)]
+        champion = self.champion
+        by_time = sorted(met, key=lambda instance: self.memory.cost(champion, instance) or 0.0)
+        n_quick = max(1, math.ceil(QUICK_SHARE * len(met)))
+        quick, others = rng.permutation(by_time[:n_quick]), rng.permutation(by_time[n_quick:])
+        return [int(instance) for instance in (*quick, *others)]
+
+    def _first_round(self, entrants: Sequence[int], instance: int) -> SearchRound:
+        limits = {}
+        if self._racing and self.champion is not None:
+            limit = REACH_IN_TIME * self._finishing(self.champion, instance)
+            limits = dict.fromkeys(entrants, limit)
+        return SearchRound(1, self._groups(entrants), [instance], not self._racing, limits)
+
+    def _after_first_round(self, entrants: Sequence[int], instance: int) -> list[int]:
+        alive = []
+        for group in self._groups(entrants):
+            costs = [self._finishing(racer, instance) for racer in group]
+            if self._racing:
+                best = min(costs)
+                # If nobody finishes, or several share the lowest cost, nobody is credited.
+                kept = [r for r, c in zip(group, costs, strict=True) if c == best < math.inf]
+                alive += kept if len(kept) == 1 else []
+            else:
+                alive += _best(group, costs, max(1, round(len(group) / FIRST_CUT)))
+        return self._after_round(alive, [instance])
+
+    # --- further rounds -----------------------------------------------------------------------
+
+    def _n_more(self, alive: Sequence[int], order: _Order, n_met: int, plan: PassPlan) -> int:
+        """Return on how many more instances those left are to meet: every round costs the same."""
+        n_rounds = len(alive).bit_length()  # this one, and one for each time half are left
+        left = plan.n_trials - (self.n_started - self.n_started_before)
+        n_more = max(1, left // (n_rounds * len(alive)))
+        if len(alive) == 1:
+            n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
+        instances = order.first(n_met + n_more)[n_met:]
+        racers = {*alive, self._the_champion}
+        trials_left = self._n_trials - self.n_started
+
+        def affordable(n: int) -> bool:
+            return self.memory.n_unknown(racers, instances[:n]) <= trials_left
+
+        return last_true(affordable, 0, len(instances))
+
+    def _allowances(self, alive: Sequence[int], met: Sequence[int]) -> dict[int, float]:
+        """Return what each may take on an instance without falling out of the champion's reach."""
+        if not self._racing:
+            return {}
+        most = REACH_IN_TIME * self.memory.total(self._the_champion, met)
+        return {
+            racer: most - self.memory.total_so_far(racer, met)
+            for racer in alive
+            if racer != self.champion
+        }
+
+    def _further_round(
+        self,
+        number: int,
+        groups: Sequence[Sequence[int]],
+        met: Sequence[int],
+        limits: dict[int, float],
+    ) -> SearchRound:
+        champion = self._the_champion
+        if not any(champion in group for group in groups):  # it keeps up: all are judged by it
+            groups = [*groups, [champion]]
+        return SearchRound(number, groups, met, True, limits)
+
+    def _after_further_round(
+        self, groups: Sequence[Sequence[int]], met: Sequence[int]
+    ) -> list[int]:
+        alive = []
+        for group in groups:
+            totals = [self.memory.total(racer, met) for racer in group]
+            alive += _best(group, totals, max(1, len(group) // 2))
+        self._learn_noise([racer for group in groups for racer in group], met)
+        return self._after_round(alive, met)
+
+    def _after_round(self, alive: Sequence[int], met: Sequence[int]) -> list[int]:
+        """Crown who is better than the champion on all it has met; drop who is out of reach."""
+        totals = {racer: self.memory.total(racer, met) for racer in alive}
+        if self.champion is None and totals:
+            self.champion = min(totals, key=totals.__getitem__)
+        champion = self.champion
+        if champion is None:
+            return []
+        all_met = self.memory.met(champion)
+        rivals = [racer for racer in alive if self.memory.knows_all(racer, all_met)]
+        self.champion = min(
+            [champion, *rivals], key=lambda racer: self.memory.total(racer, all_met)
+        )
+        pace = self.memory.total(self.champion, met)
+        self._lead(self.champion, self.memory.met(self.champion))
+        if totals and len(met) >= LEAD_SHARE * self.memory.n_met(self.champion):
+            best = min(totals, key=totals.__getitem__)
+            if totals[best] < pace:
+                self._lead(best, met)
+        return [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+
+    def _reach(self, pace: float, n_met: int) -> float:
+        if self._racing:
+            return REACH_IN_TIME * pace
+        if self._noise is None:
+            return math.inf
+        return pace + REACH_IN_ERRORS * self._noise * math.sqrt(n_met)
+
+    def _learn_noise(self, racers: Sequence[int], met: Sequence[int]) -> None:
+        """Estimate how much costs vary, and notice a target whose costs do not depend on seeds."""
+        known = [racer for racer in racers if self.memory.knows_all(racer, met)][:NOISE_SAMPLE]
+        if not known or self._racing:
+            return
+        costs = self.memory.block(known, met)
+        noise = paired_noise(costs)
+        self._noise = self._noise if noise is None else noise
+        one_name = self._instances.n_names == 1 and len(met) > 1
+        if one_name and len(known) > 1 and (costs == costs[:, :1]).all():
+            self._pool_size = 1
+
+    # --- parts --------------------------------------------------------------------------------
+
+    @property
+    def _the_champion(self) -> int:
+        assert self.champion is not None  # there is one once a round has left anybody
+        return self.champion
+
+    def _groups(self, racers: Sequence[int]) -> list[list[int]]:
+        return [list(racers[i : i + self._k]) for i in range(0, len(racers), self._k)]
+
+
+class _Order:
+    """The instances in the order in which a pass meets them: known ones first, then fresh ones."""
+
+    def __init__(self, known: Sequence[int], pool_size: int | None) -> None:
+        self._instances = list(known)
+        self._known = set(known)
+        self._pool_size = pool_size
+        self._next = 0
+
+    def first(self, n: int) -> list[int]:
+        """Return the first n, or as many as there are."""
+        n = n if self._pool_size is None else min(n, self._pool_size)
+        while len(self._instances) < n:
+            if self._next not in self._known:
+                self._instances.append(self._next)
+            self._next += 1
+        return self._instances[:n]
+
+
+def _best(group: Sequence[int], costs: Sequence[float], n: int) -> list[int]:
+    """Return the n with the lowest costs, ties in the group's order; never a failure."""
+    ranked = sorted(range(len(group)), key=lambda i: costs[i])
+    return [group[i] for i in ranked[:n] if math.isfinite(costs[i])]

@@ -1,0 +1,151 @@
+"""Every option of AC-Band in one frozen value, checked once, with the presets. Values only."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from acband_configspace.core.checks import probability, whole_number
+from acband_configspace.core.statistics import Statistic, get_statistic
+from acband_configspace.core.stopping import checked_early_stopping
+
+#: What becomes of races that early decisions saved.
+SPENDINGS = ("nothing", "configurations")
+#: What θ_0 may be.
+FIRSTS = ("default", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How AC-Band searches.
+
+    With memory (the default) a run is made in passes of doubling length, results are kept, and
+    all groups of a round meet the same instances: see :mod:`acband_configspace.core.search`.
+    Without, it follows the paper's schedule, every race on an instance of its own: see
+    :class:`~acband_configspace.Schedule`. The options from ``alpha`` on belong to that schedule,
+    and giving one of them is choosing it.
+
+    >>> Settings().memory, Settings(alpha=0.05).memory
+    (True, False)
+    >>> Settings(alpha=0.05, memory=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: alpha must not be given with memory=True: it belongs to the paper's schedule
+    """
+
+    k: int | None = None
+    """How many configurations race on an instance. None: 4 if losers are stopped, otherwise 8; 2,
+    the paper's, without memory."""
+    memory: bool | None = None
+    """Whether results are kept from round to round, and configurations meet on common instances.
+    None: yes, unless an option of the paper's schedule is given."""
+    first_pass: int = 25
+    """With memory: how many trials the first pass may take; each further one, twice as many."""
+    first: Literal["default", "random"] = "default"
+    """θ_0: the space's default configuration, or a random one as in the paper."""
+    alpha: float | None = None
+    """α: with probability 1 - δ one of the best share α of all configurations is drawn. None: as
+    small as the budget allows."""
+    delta: float = 0.05
+    """δ, the probability of drawing none of them."""
+    n_candidates: int | None = None
+    """N, how many configurations to draw instead of what α and δ ask for."""
+    n_epochs: int | None = None
+    """At most so many epochs; None is the paper's n_0 = N + 1."""
+    budget: int | None = None
+    """B, the number of races; None: as many as fit into the trials."""
+    statistic: str | Statistic = "wins"
+    """What ranks a group: "wins" (the paper's), "mean", "quantile", or an object of one's own."""
+    early_stopping: float | None = 0.0
+    """When a group is decided: see :mod:`acband_configspace.core.stopping`."""
+    playoff: int = 100
+    """On how many fresh instances, at most, the winners of the epochs and θ_0 meet in the end."""
+    spend: Literal["nothing", "configurations"] = "nothing"
+    """What becomes of trials that early decisions saved: they remain, or buy further epochs."""
+    judge_by: Statistic = field(init=False, repr=False)
+    """The statistic itself."""
+
+    def __post_init__(self) -> None:
+        self._check_numbers()
+        self._choose_memory()
+        if self.first not in FIRSTS:
+            raise ValueError(f"first must be 'default' or 'random' but got {self.first!r}")
+        if self.spend not in SPENDINGS:
+            names = ", ".join(map(repr, SPENDINGS))
+            raise ValueError(f"spend must be one of {names}, got {self.spend!r}")
+        statistic = get_statistic(self.statistic)
+        object.__setattr__(self, "judge_by", statistic)
+        level = checked_early_stopping(self.early_stopping, statistic)
+        object.__setattr__(self, "early_stopping", level)
+
+    def _choose_memory(self) -> None:
+        if not isinstance(self.memory, (bool, type(None))):
+            raise TypeError(f"memory must be True or False but got {self.memory!r}")
+        given = [
+            option.name
+            for option in dataclasses.fields(self)
+            if option.name in PAPER_OPTIONS and getattr(self, option.name) != option.default
+        ]
+        if self.memory and given:
+            raise ValueError(
+                f"{given[0]} must not be given with memory=True: it belongs to the paper's schedule"
+            )
+        object.__setattr__(self, "memory", not given if self.memory is None else self.memory)
+
+    def _check_numbers(self) -> None:
+        for name, at_least in (
+            ("k", 2), ("first_pass", 2), ("n_candidates", 1), ("n_epochs", 1), ("budget", 1),
+            ("playoff", 0),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, whole_number(name, value, at_least=at_least))
+        if self.alpha is not None:
+            probability("alpha", self.alpha)
+        probability("delta", self.delta)
+
+    def racers(self, *, racing: bool) -> int:
+        """Return k, or what it is by default where losers are stopped, or are not."""
+        if self.k is not None:
+            return self.k
+        if not self.memory:
+            return 2
+        return 4 if racing else 8
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that are not the default's, as facades and simulations take them."""
+        given = {}
+        for option in dataclasses.fields(self):
+            value = getattr(self, option.name)
+            if option.init and option.name != "memory" and value != option.default:
+                given[option.name] = value
+        return given
+
+
+#: The options of the paper's schedule, which have no meaning with memory.
+PAPER_OPTIONS = (
+    "alpha", "delta", "n_candidates", "n_epochs", "budget", "statistic", "early_stopping",
+    "playoff", "spend",
+)  # fmt: skip
+
+PRESETS = {
+    # What the facade does unless told otherwise.
+    "default": Settings(),
+    # The experiments of Brandt et al. (2023): every race of the budget is run, and n_0 = N + 1.
+    "paper": Settings(k=2, alpha=0.05, delta=0.05, early_stopping=None, playoff=0),
+}
+
+
+def settings_from(preset: str | Settings = "default", **options: Any) -> Settings:
+    """Return the settings of a preset, changed by the options given by name."""
+    if isinstance(preset, str):
+        if preset not in PRESETS:
+            names = ", ".join(map(repr, PRESETS))
+            raise ValueError(f"preset must be one of {names} but got {preset!r}")
+        preset = PRESETS[preset]
+    known = [option.name for option in dataclasses.fields(Settings) if option.init]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{name!r} is not an option of AC-Band; these are: {', '.join(known)}")
+    return Settings(**{**preset.settings(), **options})
