@@ -1,0 +1,105 @@
+"""Reads the runtimes of an ASlib scenario (Bischl et al., 2016): algorithms × instances."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from acband_configspace.benchmark.tables.runtime_table import RuntimeTable, TableError
+
+
+def load_aslib(folder: str | os.PathLike[str], *, cutoff: float | None = None) -> RuntimeTable:
+    """Load a scenario folder; repeated runs are averaged, runs that failed count as the cutoff.
+
+    Raises:
+        FileNotFoundError: if description.txt or algorithm_runs.arff is missing.
+        TableError: if the scenario does not measure runtime, or runs are missing.
+    """
+    folder = Path(folder)
+    for name in ("description.txt", "algorithm_runs.arff"):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder} is no ASlib scenario: it has no {name}")
+    described = _description(folder / "description.txt")
+    own_cutoff = _cutoff(folder, described, cutoff)
+    measure = _measure(folder, described)
+    runs: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for run in _rows(folder / "algorithm_runs.arff"):
+        if measure not in run:
+            raise TableError(f"{folder}/algorithm_runs.arff has no column {measure!r}")
+        # ASlib writes "ok" for a solved instance, and a question mark for a missing value.
+        solved = run["runstatus"].lower() == "ok" and run[measure] != "?"
+        seconds = float(run[measure]) if solved else own_cutoff
+        runs[run["algorithm"], run["instance_id"]].append(min(seconds, own_cutoff))
+    if not runs:
+        raise TableError(f"{folder}/algorithm_runs.arff has no runs")
+    algorithms = sorted({algorithm for algorithm, _ in runs})
+    instances = sorted({instance for _, instance in runs})
+    missing = [(a, i) for a in algorithms for i in instances if (a, i) not in runs]
+    if missing:
+        raise TableError(
+            f"{folder}/algorithm_runs.arff lacks {len(missing)} of the runs, the first of them "
+            f"{missing[0][0]} on {missing[0][1]}: it may be truncated"
+        )
+    runtimes = np.array([[np.mean(runs[a, i]) for i in instances] for a in algorithms])
+    provenance = {"aslib_scenario": described.get("scenario_id", folder.name)}
+    return RuntimeTable(runtimes, own_cutoff, tuple(algorithms), tuple(instances), provenance)
+
+
+def _description(path: Path) -> dict[str, str]:
+    """Read ``key: value`` lines and the first entry of a list in the lines below a key."""
+    values: dict[str, str] = {}
+    last = ""
+    for line in path.read_text().splitlines():
+        stripped = line.strip()
+        if stripped.startswith("-"):
+            if last and not values[last]:
+                values[last] = stripped.lstrip("- ").strip("'\"")
+        elif ":" in line and not line[0].isspace():
+            last, _, value = line.partition(":")
+            values[last] = value.strip().strip("'\"")
+    return values
+
+
+def _cutoff(folder: Path, described: dict[str, str], cutoff: float | None) -> float:
+    try:
+        own = float(described.get("algorithm_cutoff_time", "?"))
+    except ValueError:
+        own = np.inf
+    own = own if cutoff is None else min(own, cutoff)
+    if not np.isfinite(own):
+        raise TableError(f"{folder}/description.txt states no algorithm_cutoff_time: give a cutoff")
+    return own
+
+
+def _measure(folder: Path, described: dict[str, str]) -> str:
+    kind = described.get("performance_type", "runtime").strip("[] '\"").split(",")[0]
+    if kind != "runtime":
+        raise TableError(f"{folder} measures {kind}, not runtime")
+    measures = described.get("performance_measures") or "runtime"
+    return measures.strip("[] '\"").split(",")[0].lower()
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of an ARFF file by the names of its attributes."""
+    names: list[str] = []
+    with path.open(newline="") as file:
+        for line in file:
+            lowered = line.strip().lower()
+            if lowered.startswith("@attribute"):
+                names.append(line.split()[1].strip("'\"").lower())
+            elif lowered.startswith("@data"):
+                break
+        else:
+            raise TableError(f"{path} has no @data section: it may be truncated")
+        if lost := {"instance_id", "algorithm", "runstatus"} - set(names):
+            raise TableError(f"{path} has no attribute {', '.join(sorted(lost))}")
+        lines = (line for line in file if line.strip() and not line.lstrip().startswith("%"))
+        for row in csv.reader(lines, quotechar="'", skipinitialspace=True):
+            if len(row) != len(names):
+                raise TableError(f"{path} has a row of {len(row)} values, not {len(names)}: {row}")
+            yield dict(zip(names, (value.strip() for value in row), strict=True))
