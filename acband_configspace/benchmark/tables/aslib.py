@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 
 from acband_configspace.benchmark.tables.runtime_table import RuntimeTable, TableError
 
@@ -46,29 +49,26 @@ def load_aslib(folder: str | os.PathLike[str], *, cutoff: float | None = None) -
             f"{missing[0][0]} on {missing[0][1]}: it may be truncated"
         )
     runtimes = np.array([[np.mean(runs[a, i]) for i in instances] for a in algorithms])
-    provenance = {"aslib_scenario": described.get("scenario_id", folder.name)}
+    provenance = {"aslib_scenario": str(described.get("scenario_id", folder.name))}
     return RuntimeTable(runtimes, own_cutoff, tuple(algorithms), tuple(instances), provenance)
 
 
-def _description(path: Path) -> dict[str, str]:
-    """Read ``key: value`` lines and the first entry of a list in the lines below a key."""
-    values: dict[str, str] = {}
-    last = ""
-    for line in path.read_text().splitlines():
-        stripped = line.strip()
-        if stripped.startswith("-"):
-            if last and not values[last]:
-                values[last] = stripped.lstrip("- ").strip("'\"")
-        elif ":" in line and not line[0].isspace():
-            last, _, value = line.partition(":")
-            values[last] = value.strip().strip("'\"")
-    return values
-
-
-def _cutoff(folder: Path, described: dict[str, str], cutoff: float | None) -> float:
+def _description(path: Path) -> Mapping[str, Any]:
+    # Old scenarios write a bare question mark for "not known", which YAML does not allow.
+    text = re.sub(r":\s*\?\s*$", ": null", path.read_text(), flags=re.MULTILINE)
     try:
-        own = float(described.get("algorithm_cutoff_time", "?"))
-    except ValueError:
+        described = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise TableError(f"{path} is not YAML: {error}") from error
+    if not isinstance(described, Mapping):
+        raise TableError(f"{path} must hold names with values but holds {described!r:.60}")
+    return described
+
+
+def _cutoff(folder: Path, described: Mapping[str, Any], cutoff: float | None) -> float:
+    try:
+        own = float(described.get("algorithm_cutoff_time"))  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # missing, null or '?'
         own = np.inf
     own = own if cutoff is None else min(own, cutoff)
     if not np.isfinite(own):
@@ -76,12 +76,18 @@ def _cutoff(folder: Path, described: dict[str, str], cutoff: float | None) -> fl
     return own
 
 
-def _measure(folder: Path, described: dict[str, str]) -> str:
-    kind = described.get("performance_type", "runtime").strip("[] '\"").split(",")[0]
+def _measure(folder: Path, described: Mapping[str, Any]) -> str:
+    kind = _first(described.get("performance_type"))
     if kind != "runtime":
         raise TableError(f"{folder} measures {kind}, not runtime")
-    measures = described.get("performance_measures") or "runtime"
-    return measures.strip("[] '\"").split(",")[0].lower()
+    return _first(described.get("performance_measures")).lower()
+
+
+def _first(value: Any) -> str:
+    """Return the first of a list, or the only value; a scenario that says nothing has runtimes."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return str(value or "runtime")
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:

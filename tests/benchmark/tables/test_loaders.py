@@ -181,7 +181,10 @@ def test_aslib_repetitions_are_averaged_and_failures_count_as_the_cutoff(tmp_pat
         (DESCRIPTION, RUNS.replace("runstatus", "status"), "has no attribute runstatus"),
         (DESCRIPTION, RUNS[: RUNS.index("%")], "has no runs"),
         (DESCRIPTION.replace("cutoff_time: 10", "cutoff_time: ?"), RUNS, "give a cutoff"),
+        (DESCRIPTION.replace("time: 10", "time: '?'"), RUNS, "give a cutoff"),
         (DESCRIPTION.replace("- runtime\nalg", "- solution_quality\nalg"), RUNS, "not runtime"),
+        (DESCRIPTION.replace(": 10", ": [10"), RUNS, "description.txt is not YAML"),
+        ("TOY", RUNS, "must hold names with values but holds 'TOY'"),
     ],
 )
 def test_aslib_errors(tmp_path, description, runs, message):
