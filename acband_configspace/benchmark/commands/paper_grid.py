@@ -47,6 +47,8 @@ class Row:
     alpha: float | None
     seed: int
     cpu_time: float
+    cpu_time_with_repeats: float
+    """If an instance that comes again were paid again."""
     wall_time: float
     gap: float
     """Percent gap to best, as a fraction: 0.1 is 10 % (the paper's tables print fractions too)."""
@@ -200,6 +202,11 @@ def _row(table: RuntimeTable, job: Job, result: MethodResult, computing: float) 
         alpha=job.alpha,
         seed=job.seed,
         cpu_time=result.cpu_time,
+        cpu_time_with_repeats=(
+            result.cpu_time
+            if result.cpu_time_with_repeats is None
+            else result.cpu_time_with_repeats
+        ),
         wall_time=result.wall_time,
         gap=table.gap_to_best(result.incumbent),
         subset_gap=table.gap_to_subset_best(result.incumbent, result.configurations),

@@ -11,17 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from acband_configspace.benchmark.methods.account import (
+    Account,
+    Floats,
+    Runtimes,
+    Whole,
+    pay,
+    runtime_of,
+)
 from acband_configspace.benchmark.methods.compiled import compiled
 
-Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
-Runtimes = npt.NDArray[Any]
 Records = npt.NDArray[Any]
 
 # What a thread is doing.
 MEASURING, RACING, PAUSED, REJECTED, ACCEPTED = 1, 2, 3, 4, 5
-# What all threads share: the least upper bound T, whose it is, the CPU time, the last instance.
-BOUND, BOUND_OWNER, CPU_TIME, LAST_INSTANCE = 0, 1, 2, 3
+# What all threads share: the least upper bound T, and whose it is.
+BOUND, BOUND_OWNER = 0, 1
 #: Stages of the empirical Bernstein bound grow by this factor (Mnih et al., 2008, EBGStop).
 GROWTH = 1.1
 #: Σ k^-1.1: the failure probabilities of the stages, d_k ∝ k^-1.1, add up to one.
@@ -79,12 +84,11 @@ class Race(NamedTuple):
     threads: Records
     pending: Whole
     """For each thread the instances of its first phase, in the order of their turns."""
-    paid: Floats
-    """For each thread the seconds already paid for on its first instances, by a precheck."""
     shared: Floats
+    account: Account
 
 
-def new_race(runtimes: Runtimes, n_measured: int, n_prechecked: int = 0) -> Race:
+def new_race(runtimes: Runtimes, n_measured: int, account: Account) -> Race:
     """Return a race of as many threads as there are rows, none of which has begun."""
     n = len(runtimes)
     threads = np.zeros(n, dtype=THREAD)
@@ -93,25 +97,7 @@ def new_race(runtimes: Runtimes, n_measured: int, n_prechecked: int = 0) -> Race
     threads["stage_end"] = 1.0
     threads["upper"] = threads["mean"] = np.inf
     pending = np.tile(np.arange(n_measured), (n, 1))
-    shared = np.array([np.inf, -1.0, 0.0, 0.0])
-    return Race(runtimes, threads, pending, np.zeros((n, n_prechecked)), shared)
-
-
-@compiled
-def runtime_of(runtimes: Runtimes, i: int, instance: int, cutoff: float) -> float:
-    """Look a run up. Beyond the table's instances they come again, as fresh ones."""
-    return min(float(runtimes[i, instance % runtimes.shape[1]]), cutoff)
-
-
-@compiled
-def pay(race: Race, i: int, instance: int, before: float, after: float) -> None:
-    """Pay for continuing a run from ``before`` to ``after``, except for what is paid already."""
-    race.shared[LAST_INSTANCE] = max(race.shared[LAST_INSTANCE], instance)
-    if instance < race.paid.shape[1]:
-        before = max(before, race.paid[i, instance])
-        race.paid[i, instance] = max(after, race.paid[i, instance])
-    if after > before:
-        race.shared[CPU_TIME] += after - before
+    return Race(runtimes, threads, pending, np.array([np.inf, -1.0]), account)
 
 
 @compiled
@@ -123,7 +109,7 @@ def measure_step(race: Race, rules: Rules, i: int) -> None:
     limit = before + rules.work_step
     seconds = runtime_of(race.runtimes, i, instance, rules.cutoff)
     elapsed = min(seconds, limit)
-    pay(race, i, instance, before, elapsed)
+    pay(race.account, i, instance, before, elapsed)
     thread["work"] += elapsed - before
     if thread["work"] >= rules.reject_factor * rules.n_measured * race.shared[BOUND]:
         thread["state"] = REJECTED
@@ -158,7 +144,7 @@ def race_step(
     limit = min(before + rules.work_step, thread["cap"])
     seconds = runtime_of(race.runtimes, i, instance, rules.cutoff)
     elapsed = min(seconds, limit)
-    pay(race, i, instance, before, elapsed)
+    pay(race.account, i, instance, before, elapsed)
     if elapsed >= limit and elapsed < thread["cap"]:
         thread["elapsed"] = elapsed
         return
@@ -239,6 +225,31 @@ def run_threads(
 
 
 @compiled
+def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Whole:
+    """Let all threads take turns until so many have measured their cap; return these, in order.
+
+    Their code for "guess the best configurations". A thread that has its cap goes on with its
+    second phase while the others measure theirs.
+    """
+    found = np.empty(len(race.threads), dtype=np.int64)
+    n_found, n_active = 0, 1
+    while n_active > 0 and n_found < n_wanted:
+        n_active = 0
+        for i in range(len(race.threads)):
+            thread = race.threads[i]
+            if thread["state"] == MEASURING:
+                n_active += 1
+                measure_step(race, rules, i)
+                if thread["state"] == RACING:
+                    found[n_found] = i
+                    n_found += 1
+            elif thread["state"] == RACING:
+                n_active += 1
+                race_step(race, rules, i, False)
+    return found[: min(n_found, n_wanted)]
+
+
+@compiled
 def precheck(
     race: Race,
     rules: Rules,
@@ -261,7 +272,7 @@ def precheck(
             instance = pending[turn]
             seconds = runtime_of(race.runtimes, i, instance, rules.cutoff)
             elapsed = min(seconds, limit)
-            pay(race, i, instance, before, elapsed)
+            pay(race.account, i, instance, before, elapsed)
             work += elapsed - before
             if work >= 1.9 * n_checked * race.shared[BOUND]:
                 return False
@@ -277,7 +288,7 @@ def precheck(
     total, squares, n = 0.0, 0.0, 0
     for instance in range(n_checked, 2 * n_checked):
         elapsed = min(runtime_of(race.runtimes, i, instance, rules.cutoff), cap)
-        pay(race, i, instance, 0.0, elapsed)
+        pay(race.account, i, instance, 0.0, elapsed)
         total += elapsed
         squares += elapsed * elapsed
         n += 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from acband_configspace.benchmark.methods import caps_kernel as kernel
+from acband_configspace.benchmark.methods.account import new_account, result_from
 from acband_configspace.benchmark.methods.compiled import gathered
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
@@ -35,7 +36,7 @@ class CapsAndRuns:
     below; then a Bernstein race on capped runtimes finds one whose mean is within a factor 1 + ε
     of the best. With α = .05, .02, .01 and ζ = .05 the pool has 97, 245, 492 configurations, as
     the paper prints. If the table has fewer, all of them; if it has fewer instances than are
-    asked for, they come again, as fresh draws that are paid for.
+    asked for, they come again, and are paid for once (see :mod:`.account` for the other way).
 
     ``improved`` makes it CAR++ (Weisz et al., 2020): b = ⌈26 ln(2n/ζ)/δ⌉ instead of
     ⌈48 ln(3n/ζ)/δ⌉ instances to measure a cap, which is given up at 1.5 b T instead of 2 b T.
@@ -69,7 +70,8 @@ class CapsAndRuns:
         rules = caps_rules(
             table.cutoff, n, self.zeta / 7, self.capped_share, self.epsilon, self.improved
         )
-        race = kernel.new_race(gathered(table, rows[:n], columns), rules.n_measured)
+        runtimes = gathered(table, rows[:n], columns)
+        race = kernel.new_race(runtimes, rules.n_measured, new_account(runtimes))
         alone = kernel.run_threads(race, rules, np.arange(n), False)
         return result_of(rows[:n], race, alone)
 
@@ -98,13 +100,4 @@ def result_of(rows: Numbers, race: kernel.Race, alone: int) -> MethodResult:
         accepted = race.threads["state"] == kernel.ACCEPTED
         means = np.where(accepted, race.threads["mean"], np.inf)
         alone = int(means.argmin()) if accepted.any() else int(race.shared[kernel.BOUND_OWNER])
-    n_used = int(race.shared[kernel.LAST_INSTANCE]) + 1
-    return MethodResult(
-        incumbent=int(rows[alone]),
-        cpu_time=float(race.shared[kernel.CPU_TIME]),
-        wall_time=float(race.shared[kernel.CPU_TIME]),
-        n_configs=len(rows),
-        n_instances=min(n_used, race.runtimes.shape[1]),
-        configurations=tuple(rows.tolist()),
-        extra={"n_runs_of_a_configuration": n_used, "n_measured": race.pending.shape[1]},
-    )
+    return result_from(race.account, rows, alone, n_measured=race.pending.shape[1])

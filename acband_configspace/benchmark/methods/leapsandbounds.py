@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.caps_kernel import (
-    GROWTH,
-    SUM_OF_STAGES,
-    Floats,
+from acband_configspace.benchmark.methods.account import (
+    Account,
     Runtimes,
+    new_account,
+    pay,
+    result_from,
     runtime_of,
 )
+from acband_configspace.benchmark.methods.caps_kernel import GROWTH, SUM_OF_STAGES
 from acband_configspace.benchmark.methods.compiled import compiled, gathered
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
@@ -24,14 +26,18 @@ from acband_configspace.benchmark.methods.method import (
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import probability
 
+#: Phases until θ has grown by a factor of 10^10: there is room to resume the runs of as many.
+MANY_PHASES = 100
+
 
 @dataclass(frozen=True)
 class LeapsAndBounds:
     """LeapsAndBounds on as many configurations as AC-Band's N for α and ζ.
 
     Parameters as in its experiments: ε = δ = 0.2, ζ = 0.1, a first guess θ of κ_0 = 1 s of 900
-    for the best mean, which grows by a factor 1.25. It restarts its runs in every phase, and so
-    they are paid for. Constants, among them 44 in b, are those of the code published with it.
+    for the best mean, which grows by a factor 1.25. In every phase it asks for its runs anew, but
+    resumes them, as its authors report too. Constants, among them 44 in b, are those of the code
+    published with it.
     """
 
     alpha: float = 0.05
@@ -56,16 +62,14 @@ class LeapsAndBounds:
         rows, columns = drawn_order(table, seed)
         n = enough_rows(table, candidates(self.alpha, self.zeta))
         runtimes = gathered(table, rows[:n], columns)
+        account = new_account(runtimes, n_resumed=self._n_runs(n, MANY_PHASES))
         guess, phase = table.cutoff / 900.0 * 16 / 7, 0
-        account = np.zeros(2)  # CPU time, and the last instance
         while True:
             phase += 1
-            failure = 120 * n * phase * (phase + 1) / self.zeta
-            n_runs = math.ceil(44 * math.log(failure) / (self.capped_share * self.epsilon**2))
             means = np.array(
                 [
                     estimate(
-                        runtimes, i, table.cutoff, n_runs, guess, phase,
+                        runtimes, i, table.cutoff, self._n_runs(n, phase), guess, phase,
                         self.capped_share, self.epsilon, self.zeta, account,
                     )
                     for i in range(n)
@@ -74,15 +78,12 @@ class LeapsAndBounds:
             if means.min() < guess:
                 break
             guess *= self.growth
-        return MethodResult(
-            incumbent=int(rows[means.argmin()]),
-            cpu_time=float(account[0]),
-            wall_time=float(account[0]),
-            n_configs=n,
-            n_instances=min(int(account[1]) + 1, table.n_instances),
-            configurations=tuple(rows[:n].tolist()),
-            extra={"phases": phase},
-        )
+        return result_from(account, rows[:n], int(means.argmin()), phases=phase)
+
+    def _n_runs(self, n: int, phase: int) -> int:
+        """Return b: so many runs bound the mean of each of n configurations in a phase."""
+        failure = 120 * n * phase * (phase + 1) / self.zeta
+        return math.ceil(44 * math.log(failure) / (self.capped_share * self.epsilon**2))
 
 
 @compiled
@@ -96,7 +97,7 @@ def estimate(
     capped_share: float,
     epsilon: float,
     zeta: float,
-    account: Floats,
+    account: Account,
 ) -> float:
     """Return the capped mean of a configuration, or θ if it is not below (Appendix D there)."""
     n_configs = runtimes.shape[0]
@@ -105,8 +106,7 @@ def estimate(
     total, squares, stage, stage_end, log_term = 0.0, 0.0, 0, 1.0, 0.0
     for j in range(n_runs):
         elapsed = min(runtime_of(runtimes, i, j, cutoff), left, cap)
-        account[0] += elapsed
-        account[1] = max(account[1], j)
+        pay(account, i, j, 0.0, elapsed)
         left -= elapsed
         if left <= 0.0:
             return guess

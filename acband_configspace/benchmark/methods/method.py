@@ -22,7 +22,7 @@ class MethodResult:
     incumbent: int
     """The row of the configuration it returns."""
     cpu_time: float
-    """CPU seconds of all runs; a run that the method resumes is paid for once."""
+    """CPU seconds of all runs; each second of a configuration on an instance is paid for once."""
     wall_time: float
     """Seconds with as many processors as the method runs at once: k for races, otherwise one."""
     n_configs: int
@@ -31,6 +31,8 @@ class MethodResult:
     """Different instances of the table that were used."""
     configurations: tuple[int, ...] = field(repr=False)
     """The rows that were tried, for the gap to the best of them."""
+    cpu_time_with_repeats: float | None = None
+    """CPU seconds if an instance that comes again is paid again; None if none ever does."""
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What else the method has to say."""
 

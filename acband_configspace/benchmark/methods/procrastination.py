@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.caps_kernel import Floats, Runtimes, Whole, runtime_of
+from acband_configspace.benchmark.methods.account import (
+    Account,
+    Floats,
+    Runtimes,
+    Whole,
+    new_account,
+    pay,
+    result_from,
+    runtime_of,
+)
 from acband_configspace.benchmark.methods.compiled import compiled, gathered
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
@@ -57,9 +66,10 @@ class StructuredProcrastination:
         events = 3 * N_DOUBLINGS * n / self.zeta
         first = math.ceil(scale * math.log(events))
         room = first + math.ceil(scale * 2 * math.log(1e6))  # for a million runs
-        totals, started = np.zeros(n), np.zeros(n, dtype=np.int64)
+        runtimes = gathered(table, rows[:n], columns)
+        account = new_account(runtimes)
         best = procrastinate(
-            gathered(table, rows[:n], columns),
+            runtimes,
             table.cutoff,
             table.cutoff / 900.0,
             scale,
@@ -69,19 +79,9 @@ class StructuredProcrastination:
             np.zeros((n, room), dtype=np.int64),
             np.zeros((n, room)),
             np.zeros((n, room)),
-            totals,
-            started,
+            account,
         )
-        cpu_time = float(totals.sum())
-        return MethodResult(
-            incumbent=int(rows[best]),
-            cpu_time=cpu_time,
-            wall_time=cpu_time,
-            n_configs=n,
-            n_instances=min(int(started.max()), table.n_instances),
-            configurations=tuple(rows[:n].tolist()),
-            extra={"n_runs_of_a_configuration": int(started.max())},
-        )
+        return result_from(account, rows[:n], best)
 
 
 @compiled
@@ -96,15 +96,15 @@ def procrastinate(
     instances: Whole,
     limits: Floats,
     elapsed: Floats,
-    totals: Floats,
-    started: Whole,
+    account: Account,
 ) -> int:
     """Run until k_i ≥ √(1 + ε) q_i / δ for the configuration with the most time; return it.
 
     ``instances``, ``limits`` and ``elapsed`` are a ring for each configuration: its queue.
-    ``totals`` is the time of each configuration, ``started`` (k_i) how many runs it has begun.
     """
     n, room = instances.shape
+    totals = np.zeros(n)  # the time of each configuration
+    started = np.zeros(n, dtype=np.int64)  # k_i: how many runs it has begun
     head = np.zeros(n, dtype=np.int64)
     length = np.full(n, first_length)
     n_known = np.full(n, first_length)
@@ -125,6 +125,7 @@ def procrastinate(
             wanted[i] = int(np.ceil(scale * (np.log(events) + 2.0 * np.log(k))))
         seconds = runtime_of(runtimes, i, instance, cutoff)
         totals[i] += min(seconds, limit) - before
+        pay(account, i, instance, before, min(seconds, limit))
         if seconds >= limit and limit < cutoff:  # put off
             end = (head[i] + length[i]) % room
             instances[i, end], limits[i, end], elapsed[i, end] = instance, 2.0 * limit, limit

@@ -54,6 +54,13 @@ def _for_each_k(module: str, name: str, **fixed: Any) -> Callable[[Setting], Seq
     ]
 
 
+def _halving(**fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+    return lambda s: [
+        _load("halving", "SuccessiveHalving")(eta=eta, alpha=s.alpha, delta=s.delta, **fixed)
+        for eta in s.etas
+    ]
+
+
 METHODS: Mapping[str, Entry] = {
     "acband": Entry(_for_each_k("acband", "ACBand")),
     "one-epoch": Entry(_for_each_k("acband", "ACBand", n_epochs=1)),
@@ -61,15 +68,12 @@ METHODS: Mapping[str, Entry] = {
         lambda s: [_load("halving", "Hyperband")(eta=eta, times=s.times) for eta in s.etas],
         uses_alpha=False,
     ),
-    "sh": Entry(
-        lambda s: [
-            _load("halving", "SuccessiveHalving")(eta=eta, alpha=s.alpha, delta=s.delta)
-            for eta in s.etas
-        ]
-    ),
+    "sh": Entry(_halving()),
+    "sh-equal": Entry(_halving(equal_rounds=True)),
     "car": Entry(_caps("capsandruns", "CapsAndRuns")),
     "car++": Entry(_caps("capsandruns", "CapsAndRuns", improved=True)),
     "icar": Entry(_caps("impatient", "ImpatientCapsAndRuns")),
+    "icar-guess": Entry(_caps("impatient", "ImpatientCapsAndRuns", guess_first=True)),
     "lab": Entry(_one("leapsandbounds", "LeapsAndBounds")),
     "sp": Entry(_one("procrastination", "StructuredProcrastination")),
     "spc": Entry(_one("procrastination_confidence", "ProcrastinationWithConfidence")),

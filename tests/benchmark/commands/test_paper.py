@@ -18,8 +18,9 @@ from acband_configspace.benchmark.methods.acband import ACBand
 from acband_configspace.benchmark.tables import open_table, synthetic_table
 
 
-def row(method, cpu_time, gap, *, alpha=0.05, seed=0, family="acband"):
-    return Row(method, family, alpha, seed, cpu_time, cpu_time, gap, gap, 1.0, 9, 9, 0.1)
+def row(method, cpu_time, gap, *, alpha=0.05, seed=0, family="acband", repeats=1.0):
+    times = (cpu_time, repeats * cpu_time, cpu_time)
+    return Row(method, family, alpha, seed, *times, gap, gap, 1.0, 9, 9, 0.1)
 
 
 def without_computing(path):
@@ -111,3 +112,12 @@ def test_mean_deviation_and_layout():
     assert "CPU time (days)" in table[0]
     numbers = [group.split() for group in table[-1].split("|")[1:]]
     assert numbers == [["2.00", "1.41"], ["0.25", "0.00"], ["0.25", "0.00"], ["1.0", "0.0"]]
+
+
+def test_the_account_with_repeats_is_shown_where_it_differs():
+    plain, dearer = row("SH", 2.0, 0.1), row("CAR", 20.0, 0.1, repeats=3.0)
+    assert "repeats paid" not in as_table(summarise([plain]))
+    table = as_table(summarise([plain, dearer])).splitlines()
+    assert "repeats paid (s)" in table[0]
+    last = [line.split("|")[-1].split() for line in table[-2:]]
+    assert last == [["2.00", "0.00"], ["60.00", "0.00"]]

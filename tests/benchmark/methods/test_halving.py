@@ -10,6 +10,7 @@ from acband_configspace.benchmark.methods.halving import (
     Hyperband,
     Rung,
     SuccessiveHalving,
+    equal_rungs,
     run_bracket,
     rungs,
 )
@@ -32,6 +33,22 @@ def test_a_small_table_lowers_s_max():
 
 def test_rungs_of_one_bracket():
     assert rungs(81, 81, 3, 4) == [Rung(81, 1), Rung(27, 3), Rung(9, 9), Rung(3, 27), Rung(1, 81)]
+
+
+def test_equal_rounds_cost_as_many_runs_each():
+    steps = equal_rungs(27, 40, 3, 3)
+    assert steps == [Rung(27, 1), Rung(9, 4), Rung(3, 13), Rung(1, 40)]
+    seen = [0, *(step.n_instances for step in steps)]
+    new = [step.n_configs * (step.n_instances - n) for step, n in zip(steps, seen, strict=False)]
+    assert new == [27, 27, 27, 27]
+
+
+def test_equal_rounds_are_cheaper_than_a_bracket():
+    table = constant_table(*[1.0] * 64, n_instances=340)
+    bracket, equal = (SuccessiveHalving(4, equal_rounds=e).run(table, 0) for e in (False, True))
+    # 59 configurations, s = 2: rungs end at 21, 85, 340 and at 16, 80, 340 instances.
+    assert bracket.cpu_time == 59 * 21 + 14 * 64 + 3 * 255
+    assert equal.cpu_time == 59 * 16 + 14 * 64 + 3 * 260
 
 
 def test_instances_already_seen_are_not_paid_again():

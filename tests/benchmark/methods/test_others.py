@@ -62,14 +62,17 @@ def test_procrastination_pays_for_a_run_that_was_put_off_once():
         result = method.run(table, seed=0)
         # Most runs have taken their 5 s, in steps of 1, 1, 2 and 1 s; some are still put off.
         n_runs = result.extra["n_runs_of_a_configuration"]
-        assert 0.75 * 5.0 * n_runs < result.cpu_time <= 5.0 * n_runs
+        assert 0.75 * 5.0 * n_runs < result.cpu_time_with_repeats <= 5.0 * n_runs
+        assert result.cpu_time <= 5.0 * table.n_instances
 
 
 def test_lower_bound_of_equal_runtimes():
-    # All 100 runs took at least 4 s: ∫ from 0 to 4 of 1 / (1 + 3/100), nothing beyond.
-    edges, counts = np.array([0.0, 4.0, 8.0]), np.array([0, 100, 0])
-    assert lower_bound(edges, counts, 100, 1000) == pytest.approx(4.0 / 1.03)
-    assert lower_bound(edges, counts, 4, 1000) == 0.0  # ε = 3/4 > 1/2: too few to say anything
+    # All 1000 runs took at least 4 s: ∫ from 0 to 4 of 1 / (1 + ε), nothing beyond, where
+    # ε = √(9 ln t / r), as in the authors' code since November 2019.
+    edges, counts = np.array([0.0, 4.0, 8.0]), np.array([0, 1000, 0])
+    error = np.sqrt(9 * np.log(500) / 1000)
+    assert lower_bound(edges, counts, 1000, 500) == pytest.approx(4.0 / (1 + error))
+    assert lower_bound(edges, counts, 100, 500) == 0.0  # ε = 0.75 > 1/2: too few to say anything
 
 
 def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below():
@@ -77,6 +80,14 @@ def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below():
     slow = LeapsAndBounds().run(constant_table(30.0), seed=0)
     # The first guess is 16/7 s; 16/7 · 1.25^(p-1) > 30 first for p = 13.
     assert (fast.extra["phases"], slow.extra["phases"]) == (1, 13)
+
+
+def test_leaps_and_bounds_resumes_its_runs():
+    """13 phases, and yet no second of any of the 60 instances is paid twice."""
+    result = LeapsAndBounds().run(constant_table(30.0), seed=0)
+    assert result.cpu_time == pytest.approx(60 * 30.0)
+    n_runs = result.extra["n_runs_of_a_configuration"]
+    assert result.cpu_time_with_repeats <= n_runs * 30.0
 
 
 @pytest.mark.parametrize("facade", ["ac", "hyperband"])
@@ -114,6 +125,6 @@ def test_irace_says_what_is_missing():
 def test_every_method_can_be_built_by_name():
     setting = Setting(alpha=0.05, delta=0.05, ks=(2, 4), etas=(4,))
     names = [method.name for family in METHODS for method in build(family, setting)]
-    assert len(names) == len(set(names)) == 17
+    assert len(names) == len(set(names)) == 19
     with pytest.raises(ValueError, match="methods must be some of .* but got 'random'"):
         build("random", setting)
