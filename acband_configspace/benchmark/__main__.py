@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 #: The order in which ``--help`` lists them.
-COMMANDS = ("paper", "beyond", "tables", "race", "cluster", "overhead", "record")
+COMMANDS = ("anytime", "paper", "beyond", "tables", "race", "cluster", "overhead", "record")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

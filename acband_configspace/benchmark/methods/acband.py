@@ -1,9 +1,12 @@
-"""AC-Band itself behind the interface of the methods."""
+"""AC-Band itself behind the interfaces of the methods."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
+from acband_configspace.benchmark.methods.anytime import AnytimeResult
 from acband_configspace.benchmark.methods.method import MethodResult
 from acband_configspace.benchmark.simulation import simulate
 from acband_configspace.benchmark.tables import RuntimeTable
@@ -53,4 +56,39 @@ class ACBand:
             result.n_configs,
             min(result.n_instances, table.n_instances),
             result.configurations,
+        )
+
+
+@dataclass(frozen=True)
+class AnytimeACBand:
+    """What the facade would return within the limit: by default, or with a preset's settings."""
+
+    preset: str | None = None
+
+    @property
+    def name(self) -> str:
+        """With its preset."""
+        return "AC-Band" if self.preset is None else f"AC-Band, {self.preset}"
+
+    def run(
+        self,
+        table: RuntimeTable,
+        *,
+        cpu_limit: float | None = None,
+        n_trials: int | None = None,
+        seed: int = 0,
+    ) -> AnytimeResult:
+        """Simulate the run."""
+        # By name, at the last moment: the other methods do without the engine.
+        simulation: Any = import_module("acband_configspace.benchmark.simulation")
+        settings = {} if self.preset is None else {"preset": self.preset}
+        result = simulation.simulate_run(
+            table, cpu_limit=cpu_limit, n_trials=n_trials, seed=seed, **settings
+        )
+        return AnytimeResult(
+            incumbent=result.incumbent,
+            cpu_time=result.cpu_time,
+            n_trials=result.n_trials,
+            n_configs=result.n_configs,
+            trajectory=tuple(result.trajectory),
         )

@@ -49,6 +49,14 @@ def rungs(n_configs: int, n_instances: int, eta: int, halvings: int) -> list[Run
     ]
 
 
+def hyperband_sizes(s_max: int, eta: int) -> list[int]:
+    """Return how many configurations each bracket draws, from s_max down to 0.
+
+    Li et al. (2018), Algorithm 1, line 3: n = ⌈(B/R) η^s / (s + 1)⌉ with B = (s_max + 1) R.
+    """
+    return [-(-(s_max + 1) * eta**s // (s + 1)) for s in range(s_max, -1, -1)]
+
+
 def equal_rungs(n_configs: int, n_instances: int, eta: int, halvings: int) -> list[Rung]:
     """Return rungs that cost as many new runs each, as Karnin et al. (2013) have it.
 
@@ -164,8 +172,7 @@ class Hyperband:
         """Return how many configurations each bracket draws, from s_max down to 0."""
         s_max = math.ceil(math.log(self.n_max, self.eta) - 1e-9)
         while True:
-            # Li et al. (2018), Algorithm 1, line 3: n = ⌈(B/R) η^s / (s + 1)⌉, B = (s_max + 1) R.
-            sizes = [-(-(s_max + 1) * self.eta**s // (s + 1)) for s in range(s_max, -1, -1)]
+            sizes = hyperband_sizes(s_max, self.eta)
             if s_max == 0 or sum(sizes) <= n_available:
                 return sizes
             s_max -= 1

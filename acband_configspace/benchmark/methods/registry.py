@@ -1,4 +1,4 @@
-"""The methods by name, with the parameters of the paper's experiments."""
+"""The methods by name: those of the paper's experiments, and those that can be stopped any time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from acband_configspace.benchmark.methods.acband import AnytimeACBand
+from acband_configspace.benchmark.methods.anytime import AnytimeMethod
+from acband_configspace.benchmark.methods.anytime_halving import AnytimeHalving, AnytimeHyperband
 from acband_configspace.benchmark.methods.method import Method
+from acband_configspace.benchmark.methods.random_racing import RandomRacing
+from acband_configspace.benchmark.methods.roar import Roar
 
 #: The methods of the paper's tables, in their order.
 PAPER_METHODS = ("icar", "car++", "car", "acband", "hyperband")
@@ -89,3 +94,15 @@ def build(name: str, setting: Setting) -> Sequence[Method]:
     if name not in METHODS:
         raise ValueError(f"methods must be some of {', '.join(METHODS)} but got {name!r}")
     return METHODS[name].build(setting)
+
+
+#: Methods that search until a limit of CPU time or of trials, by their names on the command line.
+ANYTIME_METHODS: Mapping[str, AnytimeMethod] = {
+    "default": AnytimeACBand(),
+    "paper": AnytimeACBand(preset="paper"),
+    "roar": Roar(),
+    "roar-capped": Roar(capped=True),
+    "sh": AnytimeHalving(),
+    "hyperband": AnytimeHyperband(),
+    "random-racing": RandomRacing(),
+}
