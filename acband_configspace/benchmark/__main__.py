@@ -28,7 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         return int(modules[arguments.command].run(arguments))
-    except (OSError, ValueError) as error:  # a file, or an argument, that is not what it must be
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # a file or an argument that is wrong, or R
         if sys.flags.dev_mode:  # python -X dev: show where
             raise
         print(f"error: {error}", file=sys.stderr)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from rich.console import Console
 from rich.progress import Progress
 
 from acband_configspace.benchmark.methods.registry import ANYTIME_METHODS
@@ -158,7 +159,7 @@ def measure(
         for method in methods
         for limit in limits
     ]
-    with Progress(transient=True) as progress:
+    with Progress(transient=True, console=Console(stderr=True)) as progress:
         task = progress.add_task(mode, total=len(jobs))
         scores = []
         for score in _scores(jobs, processes):

@@ -8,10 +8,14 @@ the same numbers, with any number of workers.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
 
 from acband_configspace.benchmark.commands.paper_grid import (
     Job,
@@ -21,6 +25,7 @@ from acband_configspace.benchmark.commands.paper_grid import (
     main_grid,
     run_jobs,
 )
+from acband_configspace.benchmark.commands.paper_spread import savings_by_spread
 from acband_configspace.benchmark.commands.paper_summary import (
     as_csv,
     as_table,
@@ -39,6 +44,8 @@ EXPERIMENTS = {
     "main": "Tables 1 and 2 and the figures: all methods for each α",
     "car": "Table 3: AC-Band with as many configurations (N) as CAR++",
     "hyperband": "Table 4: AC-Band with as many configurations (N) as Hyperband",
+    "spread": "what AC-Band saves on made-up tables in the shape of the paper's SAT data, as their "
+    "configurations differ more and more (the table is not used)",
 }
 #: Tables with fewer instances get a budget of three times their number: enough for AC-Band to draw
 #: hundreds of configurations, and not more than the four or five brackets of Hyperband can use.
@@ -59,8 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items()),
     )
     parser.add_argument(
-        "--methods", nargs="+", choices=METHODS, default=list(PAPER_METHODS), metavar="METHOD",
-        help=f"some of {', '.join(METHODS)}; by default those of the paper",
+        "--methods", nargs="+", choices=[*METHODS, "all"], default=list(PAPER_METHODS),
+        metavar="METHOD",
+        help=f"some of {', '.join(METHODS)}, or 'all' of them; by default those of the paper",
     )  # fmt: skip
     parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.02, 0.01])
     parser.add_argument("--delta", type=float, default=0.05)
@@ -96,10 +104,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Namespace) -> None:
     seeds, times = range(arguments.seeds), _times(table, arguments.times)
+    if experiment == "spread":
+        run_jobs_on = functools.partial(_with_progress, workers=arguments.workers)
+        print(f"\n{savings_by_spread(arguments.alpha, arguments.delta, seeds, run_jobs_on)}")
+        return
     if experiment == "main":
         jobs = main_grid(
             table,
-            arguments.methods,
+            list(METHODS) if "all" in arguments.methods else arguments.methods,
             arguments.alpha,
             arguments.delta,
             arguments.k,
@@ -171,15 +183,9 @@ def _with_progress(table: RuntimeTable, jobs: Sequence[Job], title: str, workers
     )
     results = run_jobs(table, [jobs[i] for i in order], workers=workers)
     rows: list[Row | None] = [None] * len(jobs)
-    try:
-        from rich.progress import Progress
-    except ImportError:
+    with Progress(transient=True, console=Console(stderr=True)) as progress:
+        task = progress.add_task(title, total=len(jobs))
         for number, row in results:
             rows[order[number]] = row
-    else:
-        with Progress(transient=True) as progress:
-            task = progress.add_task(title, total=len(jobs))
-            for number, row in results:
-                rows[order[number]] = row
-                progress.advance(task)
+            progress.advance(task)
     return [row for row in rows if row is not None]

@@ -7,7 +7,14 @@ import csv
 import pytest
 
 from acband_configspace.benchmark.__main__ import main
-from acband_configspace.benchmark.commands.paper_grid import Row, car_grid, fit_to, hyperband_grid
+from acband_configspace.benchmark.commands.paper_grid import (
+    Row,
+    car_grid,
+    fit_to,
+    hyperband_grid,
+    run_jobs,
+)
+from acband_configspace.benchmark.commands.paper_spread import savings_by_spread
 from acband_configspace.benchmark.commands.paper_summary import (
     as_table,
     claims,
@@ -50,6 +57,16 @@ def test_the_experiments_of_the_appendix(tmp_path, capsys):
         main([*options.split(), "--output", str(tmp_path), "--experiment", "car", "hyperband"]) == 0
     )
     assert {path.name for path in tmp_path.glob("*.csv")} == {"car.csv", "hyperband.csv"}
+
+
+def test_savings_fall_as_configurations_differ_more():
+    def run(table, jobs, title):
+        return [row for _, row in run_jobs(table, jobs)]
+
+    text = savings_by_spread([0.1], 0.05, range(2), run, shape=(100, 3000), spreads=(0.6, 3.0))
+    narrow, wide = ([float(x.rstrip("%")) for x in line.split()] for line in text.splitlines()[3:])
+    assert (narrow[0], wide[0]) == (0.6, 3.0)
+    assert wide[1] < narrow[1]  # against ICAR
 
 
 def test_ac_band_gets_the_configurations_of_the_others():
