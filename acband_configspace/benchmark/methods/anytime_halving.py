@@ -44,7 +44,7 @@ class AnytimeHalving:
     ) -> AnytimeResult:
         """Run one bracket that fits, or brackets that grow."""
         spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
-        brackets = _Brackets(table, spending, self.eta, seed)
+        brackets = _Brackets(table, spending, seed)
         if n_trials is not None:
             brackets.play(self.bracket(self.largest(table, n_trials), table.n_instances))
         size = self.eta
@@ -55,11 +55,9 @@ class AnytimeHalving:
 
     def bracket(self, n_configs: int, n_instances: int) -> list[Rung]:
         """Return the rungs of a bracket of so many configurations; the last one leaves a winner."""
-        steps = []
-        for i in range(n_configs.bit_length() + 1):
-            size = n_configs // self.eta**i
-            if size >= 2 or i == 0:
-                steps.append(Rung(size, min(self.eta**i, n_instances)))
+        steps = [Rung(n_configs, 1)]
+        while (size := steps[-1].n_configs // self.eta) >= 2:
+            steps.append(Rung(size, min(steps[-1].n_instances * self.eta, n_instances)))
         return steps
 
     def largest(self, table: RuntimeTable, n_trials: int) -> int:
@@ -108,7 +106,7 @@ class AnytimeHyperband:
     ) -> AnytimeResult:
         """Run one bracket after the other."""
         spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
-        brackets = _Brackets(table, spending, self.eta, seed)
+        brackets = _Brackets(table, spending, seed)
         for halvings, size in self._sizes(table.n_instances):
             if not brackets.go_on():
                 break
@@ -127,12 +125,11 @@ class AnytimeHyperband:
 class _Brackets:
     """Plays brackets, each on new configurations, and keeps the best of all of them."""
 
-    def __init__(self, table: RuntimeTable, spending: Spending, eta: int, seed: int) -> None:
+    def __init__(self, table: RuntimeTable, spending: Spending, seed: int) -> None:
         self._rows, self._columns = drawn_order(table, seed)
         self._spending = spending
-        self._eta = eta
         self._n_drawn = 0
-        self._leader = -1
+        self._leader: int | None = None
         self._n_seen = np.zeros(table.n_configs, dtype=np.int64)
 
     @property
@@ -164,14 +161,14 @@ class _Brackets:
 
     def _challenge(self, row: int) -> None:
         """Let the best of a rung lead if it is better on as many instances as the leader has."""
-        n_shared = self._n_seen[self._leader]
-        shared = self._columns[:n_shared]
-        own = self._spending.times(row, shared).sum()
-        if self._leader < 0 or (
-            self._n_seen[row] >= n_shared and own < self._spending.times(self._leader, shared).sum()
-        ):
-            self._leader = row
-            self._spending.lead(row)
+        if self._leader is not None:
+            n_shared = self._n_seen[self._leader]
+            shared = self._columns[:n_shared]
+            own, best = (self._spending.times(r, shared).sum() for r in (row, self._leader))
+            if self._n_seen[row] < n_shared or own >= best:
+                return
+        self._leader = row
+        self._spending.lead(row)
 
     def result(self) -> AnytimeResult:
         """Close the books."""

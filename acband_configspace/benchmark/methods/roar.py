@@ -31,9 +31,11 @@ class Roar:
     Parameters
     ----------
     capped
-        Stop a challenger's run when its sum reaches the incumbent's on the instances of this step,
-        and reject it then: adaptive capping for run times, as in ParamILS (Hutter et al., 2009) and
-        the first SMAC. Challengers are compared at the end of a step.
+        Stop a challenger's run when its sum reaches the incumbent's on the instances of this step
+        and of those before, and reject it then: adaptive capping for run times, as in ParamILS
+        (Hutter et al., 2009), the first SMAC, and SMAC 2.4 with ``adaptive_capping`` (which sets
+        the caps of a step before its first run; here each run gets what the others have left).
+        Challengers are compared at the end of a step.
     """
 
     capped: bool = False

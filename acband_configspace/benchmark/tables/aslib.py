@@ -19,9 +19,12 @@ from acband_configspace.benchmark.tables.runtime_table import RuntimeTable, Tabl
 def load_aslib(folder: str | os.PathLike[str], *, cutoff: float | None = None) -> RuntimeTable:
     """Load a scenario folder; repeated runs are averaged, runs that failed count as the cutoff.
 
-    Raises:
-        FileNotFoundError: if description.txt or algorithm_runs.arff is missing.
-        TableError: if the scenario does not measure runtime, or runs are missing.
+    Raises
+    ------
+    FileNotFoundError
+        If description.txt or algorithm_runs.arff is missing.
+    TableError
+        If the scenario does not measure runtime, or runs are missing.
     """
     folder = Path(folder)
     for name in ("description.txt", "algorithm_runs.arff"):

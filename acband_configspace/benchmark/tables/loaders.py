@@ -37,9 +37,12 @@ def load_table(path: str | os.PathLike[str], *, cutoff: float | None = None) -> 
     ``cutoff`` is needed where the file does not say it (900 s, as in the paper, if not given) and
     lowers it where it does.
 
-    Raises:
-        FileNotFoundError: if there is no such file.
-        TableError: if it is damaged, or not a table.
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    TableError
+        If it is damaged, or not a table.
     """
     path = Path(path)
     if not path.exists():
