@@ -3,11 +3,11 @@
 Four kinds of processes, each started by the one before::
 
     the user's process   RaceTrack: queues races, receives their reports
-    starter              loads the target once, decides the races
-    keepers, one a slot  limit, stop and account for one racer's process tree at a time
+    supervisor              loads the target once, decides the races
+    watchers, one a slot  limit, stop and account for one racer's process tree at a time
     racers               run the target
 
-The public names are loaded on first use: racers inherit the memory of the starter, and the less
+The public names are loaded on first use: racers inherit the memory of the supervisor, and the less
 there is of it, the sooner they start and end.
 """
 
@@ -17,15 +17,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from acband_configspace.core.ends import End as End
+    from acband_configspace.running.local.track import RaceTrack as RaceTrack
+    from acband_configspace.running.local.track import SupervisorDiedError as SupervisorDiedError
+    from acband_configspace.running.local.track import TargetLoadError as TargetLoadError
     from acband_configspace.running.race import Clock as Clock
     from acband_configspace.running.race import RaceReport as RaceReport
     from acband_configspace.running.race import RacerReport as RacerReport
-    from acband_configspace.running.race import RacerStatus as RacerStatus
     from acband_configspace.running.race import RaceSpec as RaceSpec
     from acband_configspace.running.race import ScriptReport as ScriptReport
-    from acband_configspace.running.racetrack import RaceTrack as RaceTrack
-    from acband_configspace.running.racetrack import StarterDiedError as StarterDiedError
-    from acband_configspace.running.racetrack import TargetLoadError as TargetLoadError
     from acband_configspace.running.targets import CommandTarget as CommandTarget
     from acband_configspace.running.targets import PythonTarget as PythonTarget
     from acband_configspace.running.targets import Target as Target
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 _HOMES = {
     "Clock": "race",
     "CommandTarget": "targets",
+    "End": "race",
     "PythonTarget": "targets",
     "RaceReport": "race",
     "RaceSpec": "race",
-    "RaceTrack": "racetrack",
+    "RaceTrack": "local.track",
     "RacerReport": "race",
-    "RacerStatus": "race",
     "ScriptReport": "race",
-    "StarterDiedError": "racetrack",
+    "SupervisorDiedError": "local.track",
     "Target": "targets",
-    "TargetLoadError": "racetrack",
+    "TargetLoadError": "local.track",
 }
 
 __all__ = list(_HOMES)

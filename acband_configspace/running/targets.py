@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,7 +12,15 @@ from typing import Any, Protocol
 
 import cloudpickle
 
-from acband_configspace.running.messages import BrokenJob, CallJob, CommandJob, Job
+from acband_configspace.running.local.messages import (
+    BrokenJob,
+    CallJob,
+    CommandJob,
+    Job,
+    StartRace,
+    TrackSettings,
+)
+from acband_configspace.running.race import RaceSpec, ScriptReport, TrackLimits
 
 #: What a function may be told besides the configuration, if it has such parameters.
 OPTIONAL_ARGUMENTS = ("instance", "seed", "cutoff")
@@ -23,6 +32,10 @@ class Target(Protocol):
     @property
     def pickled_function(self) -> bytes | None:
         """The function the racers call, or None if they execute commands."""
+
+    @property
+    def pickled_reader(self) -> bytes | None:
+        """The function that reads what commands print, or None for SMAC's convention."""
 
     def job(
         self,
@@ -44,19 +57,35 @@ class PythonTarget:
     necessary when this object is constructed: later changes to what it refers to do not reach
     the racers, and its changes to global state end with the racer.
 
-    Args:
-        function: The callable.
-        arguments: Which of ``instance``, ``seed`` and ``cutoff`` to pass. By default those that
-            the signature names; one that is None is then left to the function's own default.
+    Parameters
+    ----------
+    function : callable
+        A float that it returns must be finite: NaN or infinity is a crash. A large value arrives
+        shortened: numbers are kept, the rest becomes text.
+    arguments : sequence of str, optional
+        Which of ``instance``, ``seed`` and ``cutoff`` to pass. By default those that the
+        signature names; one that is None is then left to the function's own default.
 
-    Raises:
-        TypeError: if the function cannot be called, or cannot be sent to another process.
+    Raises
+    ------
+    TypeError
+        If the function cannot be called, or cannot be sent to another process.
+    ValueError
+        If ``arguments`` names something else.
 
-    Example:
-        >>> target = PythonTarget(lambda configuration, seed: configuration["x"] * seed)
-        >>> target.arguments
-        ('seed',)
+    Notes
+    -----
+    The function runs in the process that reports its result, so one that sets out to forge it
+    can; a token only keeps anything else that it starts, or writes by mistake, from counting.
+
+    Examples
+    --------
+    >>> target = PythonTarget(lambda configuration, seed: configuration["x"] * seed)
+    >>> target.arguments
+    ('seed',)
     """
+
+    pickled_reader: bytes | None = None
 
     def __init__(
         self, function: Callable[..., object], *, arguments: Sequence[str] | None = None
@@ -70,7 +99,7 @@ class PythonTarget:
         named, optional = _named_parameters(function)
         self.arguments = tuple(named if arguments is None else arguments)
         self._omitted_if_none = tuple(optional) if arguments is None else ()
-        self._pickled_function = _pickle_function(function)
+        self._pickled_function = _pickled("the target function", function)
 
     @property
     def pickled_function(self) -> bytes | None:
@@ -104,18 +133,35 @@ class PythonTarget:
 class CommandTarget:
     """A script or binary. It is executed directly, never through a shell.
 
-    Args:
-        command: The program, or the beginning of its argument list. A string is one program name,
-            whatever characters it contains.
-        to_arguments: From ``(configuration, instance, seed, cutoff)`` to the arguments that follow
-            ``command``, for programs with a command line of their own. By default SMAC's
-            convention: ``--instance=... --seed=... --name=value ...``, values as they are.
-        success_codes: The exit codes of a run that came to its end; any other is a crash. SAT
-            solvers exit with 10 or 20 when they have an answer.
+    Parameters
+    ----------
+    command : str, path, or sequence of them
+        The program, or the beginning of its argument list. A string is one program name, whatever
+        characters it contains.
+    to_arguments : callable, optional
+        From ``(configuration, instance, seed, cutoff)`` to the arguments that follow ``command``,
+        for programs with a command line of their own. By default SMAC's convention:
+        ``--instance=... --seed=... --name=value ...``, values as they are.
+    success_codes : collection of int, optional
+        The exit codes of a run that came to its end; any other is a crash. SAT solvers exit with
+        10 or 20 when they have an answer.
+    read_result : callable, optional
+        From ``(output, exit_code)`` to a :class:`ScriptReport`, or None if the output says
+        nothing. It reads the last 64 KB of the standard output of each run that ended in time
+        with a code of success. By default the last line such as ``cost=...; status=...`` counts,
+        wherever it is. It is called by the process that watches over the racer, before the race
+        is judged: what it calls a crash or a timeout stops no other racer. So it is sent there
+        like a target function, and should be quick. What it raises is a crash of the run.
 
-    Example:
-        >>> CommandTarget(["python", "my solver.py"]).command
-        ('python', 'my solver.py')
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not of its kind.
+
+    Examples
+    --------
+    >>> CommandTarget(["python", "my solver.py"]).command
+    ('python', 'my solver.py')
     """
 
     pickled_function: bytes | None = None
@@ -129,15 +175,18 @@ class CommandTarget:
         ]
         | None = None,
         success_codes: Collection[int] = (0,),
+        read_result: Callable[[str, int], ScriptReport | None] | None = None,
     ) -> None:
         parts = [command] if isinstance(command, (str, os.PathLike)) else list(command)
         self.command = tuple(os.fspath(part) for part in parts)
         if not self.command or not self.command[0]:
             raise ValueError(f"command must name a program but got {command!r}")
-        if to_arguments is not None and not callable(to_arguments):
-            raise TypeError(f"to_arguments must be callable but got {to_arguments!r}")
+        for name, function in (("to_arguments", to_arguments), ("read_result", read_result)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{name} must be callable but got {function!r}")
         self._to_arguments = to_arguments
         self._success_codes = _checked_codes(success_codes)
+        self.pickled_reader = None if read_result is None else _pickled("read_result", read_result)
 
     def job(
         self,
@@ -170,7 +219,7 @@ def _checked_codes(codes: Collection[int]) -> frozenset[int]:
     if isinstance(codes, (str, bytes)) or not isinstance(codes, Collection) or not codes:
         raise TypeError(f"success_codes must be a collection of exit codes but got {codes!r}")
     for code in codes:
-        if not isinstance(code, int) or not 0 <= code <= 255:
+        if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code <= 255:
             raise ValueError(f"success_codes must lie in 0..255 but got {code!r}")
     return frozenset(codes)
 
@@ -223,13 +272,42 @@ def _named_parameters(function: Callable[..., object]) -> tuple[list[str], list[
     return [parameter.name for parameter in by_name], [parameter.name for parameter in with_default]
 
 
-def _pickle_function(function: Callable[..., object]) -> bytes:
+def _pickled(what: str, function: Callable[..., object]) -> bytes:
     try:
         return bytes(cloudpickle.dumps(function))
     except Exception as error:  # whatever the objects it refers to raise
         name = getattr(function, "__qualname__", repr(function))
         raise TypeError(
-            f"the target function {name} must be picklable, to run in processes of its own, but "
+            f"{what} {name} must be picklable, to run in processes of its own, but "
             f"something it refers to is not: {error}. Open files, locks, connections and the like "
             "inside the function instead of outside."
         ) from error
+
+
+def settings_for(target: Target, shared: object, limits: TrackLimits) -> TrackSettings:
+    """Return what a supervisor must load for a target."""
+    return TrackSettings(
+        function=target.pickled_function,
+        read_result=target.pickled_reader,
+        shared=bytes(cloudpickle.dumps(shared)),
+        limits=limits,
+    )
+
+
+def start_message(
+    key: int | str, spec: RaceSpec, target: Target, *, cutoff: float | None, shared: object
+) -> StartRace:
+    """Return a race as it is sent: what each racer has to do, and within what time."""
+    jobs = tuple(
+        target.job(
+            configuration, instance=spec.instance, seed=spec.seed, cutoff=cutoff, shared=shared
+        )
+        for configuration in spec.configurations
+    )
+    limits = spec.limits or (None,) * len(jobs)
+    own_limits = tuple(
+        # Where the limit is not below the cutoff, the cutoff decides.
+        math.inf if limit is None or (cutoff is not None and limit >= cutoff) else float(limit)
+        for limit in limits
+    )
+    return StartRace(key, jobs, own_limits, spec.stop_losers)

@@ -14,24 +14,25 @@ from smac.runhistory.enumerations import StatusType
 from smac.utils.numpyencoder import NumpyEncoder
 
 from acband_configspace.core.checks import real_number
-from acband_configspace.running import Clock, RaceReport, RacerReport, RacerStatus
+from acband_configspace.core.ends import End
+from acband_configspace.running import Clock, RaceReport, RacerReport
 
 _STATUS = {
-    RacerStatus.FINISHED: StatusType.SUCCESS,
-    RacerStatus.LOST: StatusType.TIMEOUT,
-    RacerStatus.CUTOFF: StatusType.TIMEOUT,
-    RacerStatus.MEMORY: StatusType.MEMORYOUT,
-    RacerStatus.CRASHED: StatusType.CRASHED,
-    RacerStatus.CANCELLED: StatusType.TIMEOUT,
+    End.FINISHED: StatusType.SUCCESS,
+    End.LOST: StatusType.TIMEOUT,
+    End.CUTOFF: StatusType.TIMEOUT,
+    End.MEMORY: StatusType.MEMORYOUT,
+    End.CRASHED: StatusType.CRASHED,
+    End.CANCELLED: StatusType.TIMEOUT,
 }
 
 #: Why a trial has no result of its own, in ``additional_info["why"]``.
 _WHY = {
-    RacerStatus.LOST: "lost",
-    RacerStatus.CUTOFF: "cutoff",
-    RacerStatus.MEMORY: "memory",
-    RacerStatus.CRASHED: "crash",
-    RacerStatus.CANCELLED: "cancelled",
+    End.LOST: "lost",
+    End.CUTOFF: "cutoff",
+    End.MEMORY: "memory",
+    End.CRASHED: "crash",
+    End.CANCELLED: "cancelled",
 }
 
 
@@ -77,7 +78,7 @@ class Accounting:
             status, cost = self._own_cost(racer, info)
         if racer.status in _WHY:
             info["why"] = _WHY[racer.status]
-            info["censored"] = racer.status in (RacerStatus.LOST, RacerStatus.CUTOFF)
+            info["censored"] = racer.status in (End.LOST, End.CUTOFF)
         return TrialValue(
             status=status,
             cost=cost,
@@ -89,13 +90,13 @@ class Accounting:
         )
 
     def _race_cost(self, racer: RacerReport, winner: RacerReport | None) -> float:
-        if racer.status is RacerStatus.FINISHED:
+        if racer.status is End.FINISHED:
             return self._finishing_cost(racer)
-        if racer.status in (RacerStatus.LOST, RacerStatus.CANCELLED):
+        if racer.status in (End.LOST, End.CANCELLED):
             # Whoever finishes first has won, also if it reports a cost of its own.
             least = self._finishing_cost(winner) if winner is not None else 0.0
             return max(self._seconds(racer), least)
-        crashed = racer.status is RacerStatus.CRASHED
+        crashed = racer.status is End.CRASHED
         if self.cutoff is None or (crashed and math.isfinite(self.crash_cost)):
             return self.crash_cost
         return self.par * self.cutoff

@@ -11,7 +11,7 @@ from smac.scenario import Scenario
 
 from acband_configspace.core.checks import real_number
 from acband_configspace.running import PythonTarget
-from acband_configspace.running.cluster import RaceCluster
+from acband_configspace.running.dask.cluster import RaceCluster
 from acband_configspace.smac_plugin.runners import RaceRunner
 
 

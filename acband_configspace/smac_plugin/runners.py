@@ -27,7 +27,7 @@ from acband_configspace.running import (
     RaceSpec,
     RaceTrack,
 )
-from acband_configspace.running.messages import CommandJob
+from acband_configspace.running.local.messages import CommandJob
 from acband_configspace.smac_plugin.accounting import Accounting, judged
 
 Result = tuple[StatusType, float, float, float, dict[str, Any]]
@@ -192,7 +192,7 @@ class RaceRunner(AbstractRunner):
         else:
             self._n_singles += 1
             key = ("trial", self._n_singles)
-        # Enough for the starter to have the next race at hand when one ends, and no more.
+        # Enough for the supervisor to have the next race at hand when one ends, and no more.
         most = 2 * max(self._n_slots, len(racers))
         while self._n_unfinished >= most and self.seconds_left() > 0:
             self._collect(wait=True)

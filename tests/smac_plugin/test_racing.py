@@ -20,13 +20,14 @@ from smac.runhistory.enumerations import StatusType
 
 import acband_configspace
 from acband_configspace import ACBandFacade
-from acband_configspace.running import RaceReport, RacerReport, RacerStatus
+from acband_configspace.core.ends import End
+from acband_configspace.running import RaceReport, RacerReport
 from acband_configspace.smac_plugin.accounting import Accounting
 
 GRACE = 0.05
 
 
-@pytest.mark.parametrize("status", [RacerStatus.CRASHED, RacerStatus.MEMORY])
+@pytest.mark.parametrize("status", [End.CRASHED, End.MEMORY])
 @pytest.mark.parametrize(
     ("cutoff", "crash_cost", "expected"),
     [(None, math.inf, math.inf), (None, 99.0, 99.0), (5.0, math.inf, 50.0)],
@@ -36,7 +37,7 @@ def test_a_failure_is_never_cheap(status, cutoff, crash_cost, expected):
         racing=True, clock="wall", par=10.0, cutoff=cutoff, crash_cost=crash_cost
     )
     failed = RacerReport(status, started=0.0, time=0.004)
-    finished = RacerReport(RacerStatus.FINISHED, started=0.0, time=2.0)
+    finished = RacerReport(End.FINISHED, started=0.0, time=2.0)
     values = accounting.values(RaceReport("race", (failed, finished), 1), "race")
     assert [value.cost for value in values] == [expected, 2.0]
 

@@ -146,7 +146,7 @@ def _print_capacity(instant: Throughput) -> None:
 
 def _measure(client: Any, scheduler: psutil.Process, n_races: int, seconds: float) -> Throughput:
     from acband_configspace.running import PythonTarget, RaceSpec
-    from acband_configspace.running.cluster import RaceCluster
+    from acband_configspace.running.dask.cluster import RaceCluster
 
     races = RaceCluster(client, PythonTarget(_sleep), racers=1)
     try:

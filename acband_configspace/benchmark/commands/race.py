@@ -136,15 +136,17 @@ def _measure_watching() -> list[Figure]:
         track.start(RaceSpec("long", tuple({"seconds": 2 * seconds} for _ in range(racers))))
         track.wait(0.5)
         user = psutil.Process()
-        [starter] = user.children()
-        watchers = [starter, *starter.children()]
-        before = _cpu_time([user]), _cpu_time(watchers)
+        [supervisor] = user.children()
+        processes = [supervisor, *supervisor.children()]
+        before = _cpu_time([user]), _cpu_time(processes)
         track.wait(seconds)
-        after = _cpu_time([user]), _cpu_time(watchers)
+        after = _cpu_time([user]), _cpu_time(processes)
     name = f"{racers} racers running: CPU of"
     return [
         Figure(f"{name} the user's process", 100 * (after[0] - before[0]) / seconds, "%", CPU_AIM),
-        Figure(f"{name} starter and keepers", 100 * (after[1] - before[1]) / seconds, "%", CPU_AIM),
+        Figure(
+            f"{name} supervisor and watchers", 100 * (after[1] - before[1]) / seconds, "%", CPU_AIM
+        ),
     ]
 
 

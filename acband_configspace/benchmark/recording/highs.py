@@ -11,7 +11,8 @@ import numpy as np
 from ConfigSpace import Categorical, ConfigurationSpace, Float, Integer
 
 from acband_configspace.benchmark.recording.solvers import Configuration
-from acband_configspace.running.race import RacerReport, RacerStatus
+from acband_configspace.core.ends import End
+from acband_configspace.running.race import RacerReport
 from acband_configspace.running.targets import PythonTarget, Target
 
 
@@ -104,9 +105,9 @@ class Highs:
 
     def seconds(self, report: RacerReport, cutoff: float) -> float:
         """Return what the function measured."""
-        if report.status in (RacerStatus.CUTOFF, RacerStatus.MEMORY):
+        if report.status in (End.CUTOFF, End.MEMORY):
             return float("inf")
-        if report.status is not RacerStatus.FINISHED:
+        if report.status is not End.FINISHED:
             raise RuntimeError(f"HiGHS failed: {report.error}")
         measured = report.returned
         return float("inf") if measured is None or measured >= cutoff else float(measured)

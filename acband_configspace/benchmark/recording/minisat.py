@@ -13,7 +13,8 @@ from ConfigSpace import Categorical, ConfigurationSpace, Float, Integer
 
 from acband_configspace.benchmark.recording.cnf import formula
 from acband_configspace.benchmark.recording.solvers import Configuration
-from acband_configspace.running.race import RacerReport, RacerStatus
+from acband_configspace.core.ends import End
+from acband_configspace.running.race import RacerReport
 from acband_configspace.running.targets import CommandTarget, Target
 
 _ANSWER = re.compile(r"^(UN)?SATISFIABLE", re.MULTILINE)
@@ -107,7 +108,7 @@ class MiniSat:
 
     def seconds(self, report: RacerReport, cutoff: float) -> float:
         """Return the CPU time. The exit code says SAT or UNSAT, so it is no failure."""
-        if report.status in (RacerStatus.CUTOFF, RacerStatus.MEMORY):
+        if report.status in (End.CUTOFF, End.MEMORY):
             return float("inf")
         if _ANSWER.search(report.output) is None:
             raise RuntimeError(f"minisat gave no answer: {report.error}\n{report.output}")

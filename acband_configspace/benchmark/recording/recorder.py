@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.recording.solvers import Solver
+from acband_configspace.running.local.track import RaceTrack
 from acband_configspace.running.race import RaceSpec
-from acband_configspace.running.racetrack import RaceTrack
 
 Pair = tuple[int, int]
 #: How many runs are queued for each worker, so that none waits for the next.

@@ -14,7 +14,8 @@ from acband_configspace.benchmark.recording.cnf import FAMILIES, Formula, formul
 from acband_configspace.benchmark.recording.minisat import MiniSat, minisat_arguments
 from acband_configspace.benchmark.recording.recorder import Plan, record
 from acband_configspace.benchmark.tables import load_table
-from acband_configspace.running import PythonTarget, RacerReport, RacerStatus
+from acband_configspace.core.ends import End
+from acband_configspace.running import PythonTarget, RacerReport
 
 needs_minisat = pytest.mark.skipif(shutil.which("minisat") is None, reason="no minisat")
 
@@ -111,13 +112,13 @@ def test_minisat_has_answered_whatever_the_exit_code():
     # Its own clock may read 0 after a few milliseconds: it counts user time only.
     output = "CPU time              : 0 s\n\nUNSATISFIABLE\n"
     report = RacerReport(
-        RacerStatus.CRASHED, 0.3, cpu_time=0.25, error="exited with code 20", output=output
+        End.CRASHED, 0.3, cpu_time=0.25, error="exited with code 20", output=output
     )
     assert MiniSat().seconds(report, 1.0) == 0.25
     assert MiniSat().seconds(report, 0.2) == float("inf")
-    assert MiniSat().seconds(RacerReport(RacerStatus.CUTOFF, 0.0), 1.0) == float("inf")
+    assert MiniSat().seconds(RacerReport(End.CUTOFF, 0.0), 1.0) == float("inf")
     with pytest.raises(RuntimeError, match="minisat gave no answer"):
-        MiniSat().seconds(RacerReport(RacerStatus.CRASHED, 0.0, output="PARSE ERROR!"), 1.0)
+        MiniSat().seconds(RacerReport(End.CRASHED, 0.0, output="PARSE ERROR!"), 1.0)
 
 
 def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import math
 import os
 import pickle
 import shutil
@@ -18,109 +19,84 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, NoReturn
 
-from acband_configspace.running.messages import (
+from acband_configspace.core.ends import End
+from acband_configspace.running.local.messages import (
     ENDED,
-    BrokenJob,
     CallEnd,
     CallJob,
     CommandJob,
     Job,
     PickledValue,
     StartFailed,
+    description,
 )
-from acband_configspace.running.process_tree import die_with_parent
-from acband_configspace.running.race import RacerStatus
+from acband_configspace.running.local.process_tree import die_with_parent
+from acband_configspace.running.race import ScriptReport
+
+#: Bytes of the token that a racer's result begins with.
+TOKEN_SIZE = 16
 
 
 @dataclass(frozen=True)
 class LoadedTarget:
-    """What racers inherit from the starter instead of importing it each."""
+    """What watchers and racers inherit from the supervisor instead of importing it each."""
 
     function: Callable[..., object] | None
+    read_result: Callable[[str, int], ScriptReport | None] | None
     shared: object
 
 
 @dataclass(frozen=True)
 class RacerProcess:
-    """A racer that was started; the other fields are the reading ends of its pipes."""
+    """A racer that was started, with the reading ends of its pipes."""
 
     pid: int
     output: int
     errors: int
     result: int
+    token: bytes
+    """What its result begins with: anything else was written by something else."""
 
 
 def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerProcess:
     """Start a racer in a session of its own; it must not see the ``private`` descriptors.
 
     By hand instead of with ``subprocess`` and ``multiprocessing``: neither can share its children
-    with a keeper that reaps whatever ends below it.
+    with a watcher that reaps whatever ends below it.
+
+    Raises
+    ------
+    OSError
+        If there are no more descriptors, or processes.
     """
+    token = os.urandom(TOKEN_SIZE)
+    watcher = os.getpid()
     pipes: list[tuple[int, int]] = []
     try:
         pipes.extend(os.pipe() for _ in ("output", "errors", "result"))
-        pid = _start(job, target, private, pipes)
-    except OSError:  # no more descriptors, or processes
+        pid = os.fork()
+    except OSError:
         for end in itertools.chain.from_iterable(pipes):
             os.close(end)
         raise
+    if pid == 0:
+        try:
+            output, errors, result = (writing_end for _, writing_end in pipes)
+            for descriptor in (*private, *(reading_end for reading_end, _ in pipes)):
+                os.close(descriptor)
+            _leave_watcher(watcher, output=output, errors=errors)
+            _perform(job, target, result, token)
+        finally:
+            os._exit(70)  # EX_SOFTWARE; never reached unless the lines above fail
     for _, writing_end in pipes:
         os.close(writing_end)
     output, errors, result = (reading_end for reading_end, _ in pipes)
-    return RacerProcess(pid, output=output, errors=errors, result=result)
+    return RacerProcess(pid, output=output, errors=errors, result=result, token=token)
 
 
-def _start(
-    job: Job, target: LoadedTarget, private: Iterable[int], pipes: list[tuple[int, int]]
-) -> int:
-    output, errors, result = (writing_end for _, writing_end in pipes)
-    if isinstance(job, CommandJob):
-        try:
-            return _spawn(job.arguments, output=output, errors=errors)
-        except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
-            job = BrokenJob(explain_start_failure(job.arguments[0], error))
-    reading_ends = [reading_end for reading_end, _ in pipes]
-    return _fork(job, target, (*private, *reading_ends), output, errors, result)
-
-
-def _spawn(arguments: tuple[str, ...], *, output: int, errors: int) -> int:
-    """Start a command, in less than half the time that fork and exec take from Python."""
-    return os.posix_spawnp(
-        arguments[0],
-        arguments,
-        os.environ,
-        file_actions=(
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, output, 1),
-            (os.POSIX_SPAWN_DUP2, errors, 2),
-        ),
-        setsid=True,
-        setsigmask=(),
-        # What Python ignores, and what its keeper does.
-        setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ),
-    )
-
-
-def _fork(
-    job: Job, target: LoadedTarget, private: Iterable[int], output: int, errors: int, result: int
-) -> int:
-    """Start a process that calls the function, or says why there is nothing to call."""
-    keeper = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            for descriptor in private:
-                os.close(descriptor)
-            _leave_keeper(keeper, output=output, errors=errors)
-            _perform(job, target, result)
-        finally:
-            os._exit(70)  # EX_SOFTWARE; never reached unless the lines above fail
-    return pid
-
-
-def _leave_keeper(keeper: int, *, output: int, errors: int) -> None:
+def _leave_watcher(watcher: int, *, output: int, errors: int) -> None:
     os.setsid()
-    die_with_parent(keeper)
+    die_with_parent(watcher)  # which has one thread: the kernel means the thread that forked
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -131,25 +107,37 @@ def _leave_keeper(keeper: int, *, output: int, errors: int) -> None:
         os.close(source)
 
 
-def _perform(job: Job, target: LoadedTarget, result: int) -> NoReturn:
+def _perform(job: Job, target: LoadedTarget, result: int, token: bytes) -> NoReturn:
     racer = os.getpid()
     message: CallEnd | StartFailed
     ended, returned = time.monotonic(), None
     if isinstance(job, CallJob):
         message, returned = _call(job, target)
         ended = message.ended
+    elif isinstance(job, CommandJob):
+        message = StartFailed(_execute(job.arguments))
     else:
-        assert isinstance(job, BrokenJob), "commands are spawned"
         message = StartFailed(job.error)
     if os.getpid() == racer:  # else a process the function forked has returned from it as well
         with os.fdopen(result, "wb") as pipe:
             # The moment first: what was returned may be large, which is not the racer's time.
-            pipe.write(ENDED.pack(ended))
+            pipe.write(token + ENDED.pack(ended))
             pipe.flush()
             if isinstance(message, CallEnd):
                 message = replace(message, returned=PickledValue.of(returned))
             pickle.dump(message, pipe)
     os._exit(0)
+
+
+def _execute(arguments: tuple[str, ...]) -> str:
+    """Become the command, or return why that is impossible."""
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):  # what Python has changed
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    try:
+        os.execvp(arguments[0], arguments)
+    except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
+        return explain_start_failure(arguments[0], error)
 
 
 def explain_start_failure(program: str, error: OSError | ValueError) -> str:
@@ -197,7 +185,7 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
     assert target.function is not None, "calls are only sent for targets with a function"
     returned: object = None
     error: str | None = None
-    status = RacerStatus.FINISHED
+    status = End.FINISHED
     if "numpy.random" in sys.modules:
         # As Python's own generator does: else all racers, forked from one process, draw the same.
         # By what is called, so that a trial that is run again draws what it drew.
@@ -207,12 +195,17 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
         returned = target.function(*positional, **named)
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
-            status, error = RacerStatus.CRASHED, f"the function called sys.exit({leaving.code!r})"
+            status, error = (
+                End.CRASHED,
+                f"the function called sys.exit({description(leaving.code)})",
+            )
     except MemoryError:
-        status, error = RacerStatus.MEMORY, traceback.format_exc()
+        status, error = End.MEMORY, traceback.format_exc()
     except BaseException:
-        status, error = RacerStatus.CRASHED, traceback.format_exc()
+        status, error = End.CRASHED, traceback.format_exc()
     ended = time.monotonic()
+    if isinstance(returned, float) and not math.isfinite(returned):
+        status, error = End.CRASHED, f"the function returned {float(returned)}, which is not finite"
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # it may have closed it
             stream.flush()

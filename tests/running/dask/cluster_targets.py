@@ -11,7 +11,7 @@ from typing import Any
 
 
 def worker_pid() -> int:
-    """The worker that this racer is below: it is below a keeper, and that below a starter."""
+    """The worker that this racer is below: it is below a watcher, and that below a supervisor."""
     pid = os.getpid()
     for _ in range(3):
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]

@@ -15,17 +15,22 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import cloudpickle
-
+from acband_configspace.core.checks import real_number, whole_number
+from acband_configspace.core.ends import End
 from acband_configspace.errors import NoWorkersError, SchedulerLostError
-from acband_configspace.running.driver import RaceOrder, unstarted
-from acband_configspace.running.link import Arrival, DaskLink, Failure
-from acband_configspace.running.messages import Job, PickledShared
-from acband_configspace.running.race import Clock, RaceReport, RacerStatus, RaceSpec
-from acband_configspace.running.racetrack import jobs_of, with_values
-from acband_configspace.running.remote import CLOSING_SECONDS, RaceSite, TrackSettings
-from acband_configspace.running.roster import Member, Roster
-from acband_configspace.running.targets import Target
+from acband_configspace.running.dask.client import Arrival, ClusterClient, Failure
+from acband_configspace.running.dask.placement import Placement, WorkerLoad
+from acband_configspace.running.dask.worker import CLOSING_SECONDS, RacePlugin
+from acband_configspace.running.local.messages import RaceDone, StartRace
+from acband_configspace.running.local.track import report_of
+from acband_configspace.running.race import (
+    Clock,
+    RaceReport,
+    RacerReport,
+    RaceSpec,
+    TrackLimits,
+)
+from acband_configspace.running.targets import Target, settings_for, start_message
 
 logger = logging.getLogger(__name__)
 
@@ -39,26 +44,23 @@ LOOK_AHEAD_BELOW = 1.0
 
 
 @dataclass
-class _Race:
-    """A race that is not over."""
+class _RaceInProgress:
+    """A race that is not over: in the queue, or on a worker."""
 
     number: int
     key: Hashable
-    jobs: tuple[Job, ...]
-    stop_losers: bool
+    message: StartRace
     tries: int = 0
+    worker: str | None = None
+    """Where it is, if it is not in the queue."""
     losses: list[str] = field(default_factory=list)
     """Workers that died while this race was there."""
     is_cancelled: bool = False
 
-
-@dataclass(frozen=True)
-class _Sent:
-    """A race on a worker."""
-
-    race: _Race
-    task: str
-    worker: str
+    @property
+    def task(self) -> str:
+        """The name it is sent by; of its own for each try: a late answer must not count."""
+        return str(self.message.key)
 
 
 class RaceCluster:
@@ -69,12 +71,26 @@ class RaceCluster:
     again elsewhere. A race that was there when three workers died is reported as crashed; after
     the first time it runs alone on a worker, so that it takes no other race with it.
 
-    Args:
-        client: A connected client, which stays open. Not an asynchronous one.
-        target: What races; sent to each worker once.
-        racers: How many racers a race usually has.
-        cutoff, memory_limit_mb, clock, grace, shared: As for a race track.
-        worker_timeout: Seconds to wait for workers when there are none.
+    Workers that cannot run races, such as those without this package, get none and are named in a
+    warning.
+
+    Parameters
+    ----------
+    client : Client
+        A connected client, which stays open. Not an asynchronous one.
+    target : Target
+        What races; sent to each worker once.
+    racers : int
+        How many racers a race usually has.
+    cutoff, memory_limit_mb, clock, grace, shared
+        As for a race track.
+    worker_timeout : float
+        Seconds to wait for workers when there are none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an option is not of its kind, or out of range.
     """
 
     def __init__(
@@ -84,33 +100,29 @@ class RaceCluster:
         *,
         racers: int,
         cutoff: float | None = None,
-        memory_limit_mb: int | None = None,
+        memory_limit_mb: float | None = None,
         clock: Clock = "wall",
         grace: float = 0.05,
         shared: object = None,
         worker_timeout: float = 300.0,
     ) -> None:
+        racers = whole_number("racers", racers, at_least=1)
+        if not real_number("worker_timeout", worker_timeout) >= 0:
+            raise ValueError(f"worker_timeout must not be negative but got {worker_timeout!r}")
+        self._limits = TrackLimits(cutoff, memory_limit_mb, clock, grace)
         self._target = target
         self._shared = shared
-        self._settings = TrackSettings(
-            pickled_function=target.pickled_function,
-            shared=PickledShared(cloudpickle.dumps(shared)),
-            racers=racers,
-            cutoff=cutoff,
-            memory_limit_mb=memory_limit_mb,
-            clock=clock,
-            grace=grace,
-        )
         self._worker_timeout = worker_timeout
-        self._site = f"acband-{uuid.uuid4().hex[:12]}"
-        self._link = DaskLink(client, RaceSite(self._site, self._settings))
-        self._roster = Roster(racers)
+        self._run = f"acband-{uuid.uuid4().hex[:12]}"
+        settings = settings_for(target, shared, self._limits)
+        self._client = ClusterClient(client, RacePlugin(self._run, settings, racers))
+        self._placement = Placement(racers)
         self._last_look = -math.inf
         self._unused_since: float | None = None
-        self._unfinished: dict[Hashable, _Race] = {}
-        self._waiting: deque[_Race] = deque()
-        self._sent: dict[str, _Sent] = {}
-        self._to_cancel: list[_Sent] = []
+        self._unfinished: dict[Hashable, _RaceInProgress] = {}
+        self._waiting: deque[_RaceInProgress] = deque()
+        self._sent: dict[str, _RaceInProgress] = {}
+        self._to_cancel: list[_RaceInProgress] = []
         self._reports: list[RaceReport] = []
         self._races_started = 0
         self._mean_seconds: float | None = None
@@ -119,7 +131,7 @@ class RaceCluster:
     @property
     def slots(self) -> int:
         """How many racers the cluster can run at once, at the last look."""
-        return self._roster.slots
+        return self._placement.slots
 
     @property
     def unfinished(self) -> int:
@@ -130,10 +142,12 @@ class RaceCluster:
         """Queue a race; it is sent when a worker has room for it."""
         if spec.key in self._unfinished:
             raise ValueError(f"key must differ from all unfinished races but got {spec.key!r}")
-        cutoff = self._settings.cutoff
-        jobs = jobs_of(spec, self._target, cutoff=cutoff, shared=self._shared)
         self._races_started += 1
-        race = _Race(self._races_started, spec.key, jobs, spec.stop_losers)
+        number = self._races_started
+        message = start_message(
+            number, spec, self._target, cutoff=self._limits.cutoff, shared=self._shared
+        )
+        race = _RaceInProgress(number, spec.key, message)
         self._unfinished[spec.key] = race
         self._waiting.append(race)
         self._send_races()
@@ -144,21 +158,25 @@ class RaceCluster:
         Returns an empty list if that takes longer than ``timeout`` seconds, if no race is
         unfinished, or if workers have joined that could be given more races.
 
-        Raises:
-            NoWorkersError: if there was no worker for too long.
-            SchedulerLostError: if the connection to the scheduler is lost for good.
-            TargetLoadError: if a worker cannot load the target.
+        Raises
+        ------
+        NoWorkersError
+            If there was no worker for too long.
+        SchedulerLostError
+            If the connection to the scheduler is lost for good.
+        TargetLoadError
+            If a worker cannot load the target.
         """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
-        capacity = self._roster.capacity
-        while self._unfinished and not self._reports and self._roster.capacity <= capacity:
+        capacity = self._placement.capacity
+        while self._unfinished and not self._reports and self._placement.capacity <= capacity:
             if time.monotonic() - self._last_look >= LOOK_INTERVAL:
                 self._look_for_workers()
             self._send_cancellations()
             self._send_races()
             remaining = max(0.0, deadline - time.monotonic())
             patience = 0.0 if self._reports else min(remaining, LOOK_INTERVAL)
-            for arrival in self._link.hear(patience):
+            for arrival in self._client.wait(patience):
                 self._take_in(arrival)
             if remaining == 0.0:
                 break
@@ -176,9 +194,10 @@ class RaceCluster:
         race.is_cancelled = True
         if race in self._waiting:
             self._waiting.remove(race)
-            self._roster.release(race.number)  # a worker may be kept free for it
-            self._end(race, RacerStatus.CANCELLED)
-        self._to_cancel += [sent for sent in self._sent.values() if sent.race is race]
+            self._placement.release(race.number)  # a worker may be kept free for it
+            self._end(race, End.CANCELLED)
+        if race.task in self._sent:
+            self._to_cancel.append(race)
 
     def close(self) -> None:
         """Stop all races and close the race tracks on the workers. Races are not reported."""
@@ -187,27 +206,27 @@ class RaceCluster:
         self._sent.clear()
         self._to_cancel.clear()
         self._reports.clear()
-        self._link.close(self._settings.grace + 2 * CLOSING_SECONDS)
+        self._client.close(self._limits.grace + 2 * CLOSING_SECONDS)
 
     # --- workers -----------------------------------------------------------------------------
 
     def _look_for_workers(self) -> None:
         """See who is there; races of workers that are gone go back to the queue."""
         self._last_look = time.monotonic()
-        if self._link.is_lost:
+        if self._client.is_lost:
             raise SchedulerLostError(
                 "the connection to the Dask scheduler is lost. Everything so far is saved: start "
                 "the script again, with a scheduler that runs, and it goes on"
             )
-        known = self._link.threads()
+        known = self._client.threads()
         if known is not None:
-            for member in self._roster.update(*known):
-                self._lose_worker(member)
+            for worker in self._placement.update(*known):
+                self._lose_worker(worker)
             self._check_unused()
 
     def _check_unused(self) -> None:
         """Wait for workers, but not for ever, if no race is running and none can be sent."""
-        if self._sent or not self._waiting or self._roster.capacity:
+        if self._sent or not self._waiting or self._placement.capacity:
             if self._unused_since is not None:
                 logger.info("The Dask cluster has workers again.")
             self._unused_since = None
@@ -217,107 +236,115 @@ class RaceCluster:
             self._unused_since = now
             logger.warning(
                 "The Dask cluster has no worker that can run a race. Waiting up to %s seconds "
-                "for one.",
+                "for one.%s",
                 self._worker_timeout,
+                self._unfit_workers(),
             )
         if now - self._unused_since >= self._worker_timeout:
             raise NoWorkersError(
                 f"the Dask cluster has had no worker for {self._worker_timeout} seconds "
                 "(worker_timeout). Everything so far is saved: start the script again when there "
-                "are workers, and it goes on"
+                f"are workers, and it goes on.{self._unfit_workers()}"
             )
 
-    def _lose_worker(self, member: Member) -> None:
-        lost = [sent for sent in self._sent.values() if sent.worker == member.address]
+    def _unfit_workers(self) -> str:
+        return "".join(
+            f" Worker {address} cannot run races: {why}."
+            for address, why in self._placement.unfit.items()
+        )
+
+    def _lose_worker(self, worker: WorkerLoad) -> None:
+        lost = [race for race in self._sent.values() if race.worker == worker.address]
         if not lost:
             return
-        in_order = self._link.has_left_in_order(member.address)
+        in_order = self._client.has_left_in_order(worker.address)
         how = "has left" if in_order else "is lost"
-        logger.warning("Worker %s %s; races run again: %s.", member.address, how, len(lost))
-        for sent in reversed(lost):  # each goes to the head of the queue
-            self._take_back(sent, counts=not in_order)
+        logger.warning("Worker %s %s; races run again: %s.", worker.address, how, len(lost))
+        for race in reversed(lost):  # each goes to the head of the queue
+            self._take_back(race, counts=not in_order)
 
     # --- races -------------------------------------------------------------------------------
 
     def _send_races(self) -> None:
         """Send as many races as the workers have room for, in order."""
-        if not self._waiting or not self._link.is_up:
+        if not self._waiting or not self._client.is_up:
             return
-        if self._link.set_up():
-            self._roster.forgive()
+        if self._client.set_up():
+            self._placement.forgive()
         is_quick = self._mean_seconds is not None and self._mean_seconds < LOOK_AHEAD_BELOW
-        held_back: list[_Race] = []
+        held_back: list[_RaceInProgress] = []
         while self._waiting:
             race = self._waiting.popleft()
             if race.losses:
-                member = self._roster.reserve(race.number)
+                worker = self._placement.reserve(race.number)
             else:
-                member = self._roster.choose(look_ahead=int(is_quick))
-            if member is not None:
-                self._send(race, member)
+                worker = self._placement.choose(look_ahead=int(is_quick))
+            if worker is not None:
+                self._send(race, worker)
                 continue
             held_back.append(race)
             if not race.losses:
                 break
         self._waiting.extendleft(reversed(held_back))
 
-    def _send(self, race: _Race, member: Member) -> None:
+    def _send(self, race: _RaceInProgress, worker: WorkerLoad) -> None:
         race.tries += 1
-        # A name of its own for each try: a late answer to an earlier one must not count.
-        task = f"{self._site}-{race.number}-{race.tries}"
-        self._link.send(RaceOrder(task, race.jobs, race.stop_losers), member.address)
-        member.races.add(race.number)
-        self._sent[task] = _Sent(race, task, member.address)
+        race.worker = worker.address
+        race.message = replace(race.message, key=f"{self._run}-{race.number}-{race.tries}")
+        self._client.send(race.message, worker.address)
+        worker.races.add(race.number)
+        self._sent[race.task] = race
 
     def _take_in(self, arrival: Arrival) -> None:
-        sent = self._sent.get(arrival.key)
-        if sent is None:  # it was given up before
+        race = self._sent.get(arrival.key)
+        if race is None:  # it was given up before
             return
-        if arrival.report is not None:
-            self._forget(sent)
-            self._note_time(arrival.report)
-            self._reports.append(replace(with_values(arrival.report), key=sent.race.key))
+        if arrival.done is not None:
+            self._forget(race)
+            self._note_time(arrival.done)
+            self._reports.append(report_of(arrival.done, race.key))
         elif arrival.failure is Failure.TARGET_UNFIT:
             assert arrival.error is not None
             raise arrival.error
         else:
-            if arrival.failure is Failure.WORKER_UNFIT:
-                logger.warning("Worker %s gets no more races: %s", sent.worker, arrival.error)
-                self._roster.exclude(sent.worker)
-            self._take_back(sent, counts=arrival.failure is Failure.WORKER_DIED)
+            if arrival.failure is Failure.WORKER_UNFIT and race.worker is not None:
+                logger.warning("Worker %s gets no more races: %s", race.worker, arrival.error)
+                self._placement.exclude(race.worker, str(arrival.error))
+            self._take_back(race, counts=arrival.failure is Failure.WORKER_DIED)
 
-    def _take_back(self, sent: _Sent, *, counts: bool) -> None:
+    def _take_back(self, race: _RaceInProgress, *, counts: bool) -> None:
         """Put a race back to the head of the queue, unless there is no point in trying again."""
-        self._forget(sent)
-        race = sent.race
-        if counts:
-            race.losses.append(sent.worker)
+        self._forget(race)
+        if counts and race.worker is not None:
+            race.losses.append(race.worker)
         if race.is_cancelled:
-            self._end(race, RacerStatus.CANCELLED)
+            self._end(race, End.CANCELLED)
         elif len(race.losses) >= MOST_LOSSES:
             workers = ", ".join(race.losses)
             error = f"the race is not tried again, because its worker died each time: {workers}"
             logger.warning("Race %s is given up: %s", race.key, error)
-            self._end(race, RacerStatus.CRASHED, error)
+            self._end(race, End.CRASHED, error)
         else:
             self._waiting.appendleft(race)
 
-    def _forget(self, sent: _Sent) -> None:
-        del self._sent[sent.task]
-        self._roster.release(sent.race.number)
-        self._link.drop([sent.task])
+    def _forget(self, race: _RaceInProgress) -> None:
+        del self._sent[race.task]
+        self._placement.release(race.number)
+        self._client.drop([race.task])
 
-    def _end(self, race: _Race, status: RacerStatus, error: str | None = None) -> None:
-        self._reports.append(unstarted(race.key, race.jobs, status, error))
+    def _end(self, race: _RaceInProgress, status: End, error: str | None = None) -> None:
+        """Report a race that none of the racers took part in."""
+        racer = RacerReport(status, started=time.time(), error=error)
+        self._reports.append(RaceReport(race.key, (racer,) * len(race.message.jobs), None))
 
-    def _note_time(self, report: RaceReport) -> None:
-        seconds = max(racer.time for racer in report.racers)
+    def _note_time(self, done: RaceDone) -> None:
+        seconds = max(racer.time for racer in done.racers)
         mean = seconds if self._mean_seconds is None else self._mean_seconds
         self._mean_seconds = 0.8 * mean + 0.2 * seconds
 
     def _send_cancellations(self) -> None:
-        doomed = [sent for sent in self._to_cancel if sent.task in self._sent]
+        doomed = [race for race in self._to_cancel if race.task in self._sent]
         self._to_cancel.clear()
         if doomed:
-            workers = sorted({sent.worker for sent in doomed})
-            self._link.cancel([sent.task for sent in doomed], workers)
+            workers = sorted({race.worker for race in doomed if race.worker is not None})
+            self._client.cancel([race.task for race in doomed], workers)

@@ -1,4 +1,4 @@
-"""The connection to a Dask cluster: what we tell it, what we hear from it, and what that means.
+"""The connection to a Dask cluster: what is sent there, what comes back, and what that means.
 
 Everything that has to be known about Dask on our side of the connection is known here.
 """
@@ -18,12 +18,16 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from distributed import KilledWorker
+from distributed import Client, KilledWorker
 
-from acband_configspace.running.driver import RaceOrder
-from acband_configspace.running.race import RaceReport
-from acband_configspace.running.racetrack import StarterDiedError, TargetLoadError
-from acband_configspace.running.remote import CLOSING_NOTE, RaceSite, cancel_races, run_race
+from acband_configspace.running.dask.worker import (
+    CLOSING_NOTE,
+    RacePlugin,
+    cancel_races,
+    make_task,
+)
+from acband_configspace.running.local.messages import RaceDone, StartRace
+from acband_configspace.running.local.track import SupervisorDiedError, TargetLoadError
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +55,7 @@ class Arrival:
     """What became of a task."""
 
     key: str
-    report: RaceReport | None = None
+    done: RaceDone | None = None
     failure: Failure | None = None
     error: BaseException | None = None
 
@@ -62,19 +66,29 @@ class _Task:
     follower: ThreadFuture[None]
 
 
-class DaskLink:
+class ClusterClient:
     """Sends races to the workers of a cluster and fetches their reports as they come.
 
-    Args:
-        client: A connected client. It is never closed here.
-        site: What each worker needs to run races.
+    Parameters
+    ----------
+    client : Client
+        A connected client. It is never closed here.
+    plugin : RacePlugin
+        What each worker needs to run races.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If this is not a client, or an asynchronous one.
     """
 
-    def __init__(self, client: Any, site: RaceSite) -> None:
+    def __init__(self, client: Any, plugin: RacePlugin) -> None:
+        if not isinstance(client, Client):
+            raise TypeError(f"client must be a dask.distributed.Client but got {client!r}")
         if client.asynchronous:
             raise ValueError("client must not be asynchronous but got one that is")
-        self._client = client
-        self._site = site
+        self._client: Any = client  # it is only typed in part
+        self._plugin = plugin
         self._is_set_up = False
         self._tasks: dict[str, _Task] = {}
         self._arrived: SimpleQueue[Arrival] = SimpleQueue()
@@ -119,12 +133,12 @@ class DaskLink:
         )
 
     def set_up(self) -> bool:
-        """Have the site sent to all workers, now and later; return whether that was necessary."""
+        """Have the plugin sent to all workers, now and later; return whether that was necessary."""
         if self._is_set_up:
             return False
         for chances in (2, 1, 0):
             try:
-                self._client.register_plugin(self._site, name=self._site.name)
+                self._client.register_plugin(self._plugin, name=self._plugin.name)
                 break
             except OSError:  # a worker was lost just now
                 if not chances:
@@ -133,21 +147,20 @@ class DaskLink:
         self._is_set_up = True
         return True
 
-    def send(self, order: RaceOrder, worker: str) -> None:
+    def send(self, race: StartRace, worker: str) -> None:
         """Have a worker run a race."""
         future = self._client.submit(
-            run_race,
-            self._site.name,
-            order,
-            key=order.key,
+            *make_task(self._plugin.name, race),
+            key=race.key,
             pure=False,
             retries=0,
             workers=[worker],
             allow_other_workers=False,
         )
         loop = self._client.loop.asyncio_loop
-        follower = asyncio.run_coroutine_threadsafe(self._follow(order.key, future), loop)
-        self._tasks[order.key] = _Task(future, follower)
+        key = str(race.key)
+        follower = asyncio.run_coroutine_threadsafe(self._follow(key, future), loop)
+        self._tasks[key] = _Task(future, follower)
 
     async def _follow(self, key: str, future: Any) -> None:
         """Fetch the result of a task as soon as it is there.
@@ -156,11 +169,11 @@ class DaskLink:
         looks after the workers drops the task, which ends this.
         """
         try:
-            self._arrived.put(Arrival(key, report=await future))
+            self._arrived.put(Arrival(key, done=await future))
         except Exception as error:  # the task's, or Dask's, which has many
             self._arrived.put(Arrival(key, failure=_meaning_of(error), error=error))
 
-    def hear(self, patience: float) -> list[Arrival]:
+    def wait(self, patience: float) -> list[Arrival]:
         """Return what has become of tasks; wait for one of them to end if none has."""
         arrivals: list[Arrival] = []
         try:
@@ -188,14 +201,14 @@ class DaskLink:
         threading.Thread(target=self._tell_to_cancel, args=(keys, workers), daemon=True).start()
 
     def _tell_to_cancel(self, keys: Sequence[str], workers: Sequence[str]) -> None:
-        site = self._site.name
+        run = self._plugin.name
         try:
-            self._client.run(cancel_races, site, keys, workers=workers, on_error="ignore")
+            self._client.run(cancel_races, run, keys, workers=workers, on_error="ignore")
         except Exception as error:  # a worker is lost, then, and with it its racers
             logger.debug("Some workers could not be told to stop races: %s", error)
 
     def close(self, seconds: float) -> None:
-        """Drop all tasks and have the workers close their sites; take at most so long."""
+        """Drop all tasks and have the workers close the run; take at most so long."""
         self.drop(list(self._tasks))
         if not self.is_up or not self._is_set_up:
             return  # without a scheduler the workers end, and with them the racers
@@ -203,7 +216,7 @@ class DaskLink:
         try:
             self._client.sync(
                 self._client.scheduler.unregister_worker_plugin,
-                name=self._site.name,
+                name=self._plugin.name,
                 callback_timeout=seconds,
             )
         except Exception as error:  # a worker is dying: its racers die with it
@@ -211,7 +224,7 @@ class DaskLink:
 
 
 def _meaning_of(error: Exception) -> Failure:
-    if isinstance(error, (KilledWorker, StarterDiedError)):
+    if isinstance(error, (KilledWorker, SupervisorDiedError)):
         return Failure.WORKER_DIED
     if isinstance(error, CancelledError):
         return Failure.TASK_LOST

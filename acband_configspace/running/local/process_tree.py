@@ -12,12 +12,22 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import psutil
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+#: The environment variable by which the processes of a race track are found in an emergency.
+MARK = "ACBAND_TRACK"
+#: Seconds that a process may take to be gone after SIGKILL. One that may do what we may not, or
+#: that hangs in the kernel, is never gone.
+KILL_PATIENCE = 5.0
+#: Seconds between two rounds of SIGKILL, for trees that still fork while they are killed.
+KILL_INTERVAL = 0.01
 
 #: Not every kernel lists a process's children.
 LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
@@ -103,24 +113,101 @@ def reap() -> tuple[dict[int, int], bool]:
         return statuses, False
 
 
-def reaped_cpu_time() -> float:
-    """Return the CPU seconds of all descendants that have been reaped so far."""
+def is_stopped(pid: int) -> bool:
+    """Return whether a process is suspended, so that it cannot do anything."""
+    with contextlib.suppress(psutil.Error):
+        status: str = psutil.Process(pid).status()
+        return status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    return False
+
+
+def kill_marked(mark: str) -> list[int]:
+    """Kill all processes with this mark in their environment; return those that are left."""
+    deadline = time.monotonic() + KILL_PATIENCE
+    while marked := [process for process in psutil.process_iter() if _has_mark(process, mark)]:
+        if time.monotonic() > deadline:
+            break
+        for process in marked:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        time.sleep(KILL_INTERVAL)
+    return [process.pid for process in marked]
+
+
+def _has_mark(process: psutil.Process, mark: str) -> bool:
+    try:
+        marked: bool = process.environ().get(MARK) == mark
+        return marked and bool(process.status() != psutil.STATUS_ZOMBIE)
+    except (psutil.Error, OSError):  # gone, or not ours
+        return False
+
+
+@dataclass(frozen=True)
+class _Usage:
+    """The CPU seconds of a living process and of the children it has reaped."""
+
+    seconds: float
+    parent: int
+
+
+class TreeClock:
+    """The CPU time used below this process from now on.
+
+    The kernel counts a process that has ended where it is reaped, so all that is left to do is to
+    add up. Only the children of a process that ignores SIGCHLD are reaped by nobody: what they
+    had used at the last look is all that can be known.
+    """
+
+    def __init__(self) -> None:
+        self._before = _reaped_cpu_time()
+        self._seen: dict[int, _Usage] = {}
+        self._ignoring: set[int] = set()
+        self._reaped: set[int] = set()
+        self._unaccounted = 0.0
+
+    def note_reaped(self, pids: Iterable[int]) -> None:
+        """Take note of processes that were reaped here, which the kernel has counted."""
+        self._reaped.update(pids)
+
+    def look(self) -> float:
+        """Return the CPU seconds so far, of the living as well."""
+        seen: dict[int, _Usage] = {}
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(psutil.Error):
+                seen[pid] = _usage(psutil.Process(pid))
+        for pid, usage in self._seen.items():
+            if pid not in seen and usage.parent in self._ignoring and pid not in self._reaped:
+                self._unaccounted += usage.seconds
+        self._seen = seen
+        self._ignoring = {pid for pid in seen if _ignores_children(pid)}
+        self._reaped.clear()
+        return self.total() + sum(usage.seconds for usage in seen.values())
+
+    def total(self) -> float:
+        """Return the CPU seconds of all that has ended."""
+        return _reaped_cpu_time() - self._before + self._unaccounted
+
+
+def _usage(process: psutil.Process) -> _Usage:
+    with process.oneshot():
+        times = process.cpu_times()
+        of_children = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+        return _Usage(times.user + times.system + of_children, process.ppid())
+
+
+def _ignores_children(pid: int) -> bool:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb", buffering=0) as status:
+        ignored = status.readall().partition(b"SigIgn:")[2].split(maxsplit=1)
+        return bool(ignored) and bool(int(ignored[0], 16) >> (signal.SIGCHLD - 1) & 1)
+    return False
+
+
+def _reaped_cpu_time() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
-def living_cpu_time(pids: Iterable[int]) -> float:
-    """Return the CPU seconds of living processes and of the children they have reaped."""
-    total = 0.0
-    for pid in pids:
-        with contextlib.suppress(psutil.Error):
-            times = psutil.Process(pid).cpu_times()
-            total += times.user + times.system
-            total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
-    return total
-
-
-def used_memory_mb(pids: Iterable[int], *, limit_mb: int, without: int | None = None) -> float:
+def used_memory_mb(pids: Iterable[int], *, limit_mb: float, without: int | None = None) -> float:
     """Return the megabytes that processes use together, exactly only if near the limit.
 
     A forked process shares most of its memory with its parent. Resident sizes count shared pages

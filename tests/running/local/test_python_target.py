@@ -84,7 +84,7 @@ def test_arguments_are_passed_if_the_function_takes_them():
 
 
 def test_configurations_keep_their_type_and_the_space_is_sent_once():
-    from ConfigSpace import ConfigurationSpace  # here, or every starter would import it
+    from ConfigSpace import ConfigurationSpace  # here, or every supervisor would import it
 
     space = ConfigurationSpace({"x": (0.0, 1.0)}, seed=1)
 
@@ -166,8 +166,40 @@ def test_values_that_cannot_be_pickled_are_kept_as_text():
     assert run_function(lambda c: Local()).returned == "Local()"
 
 
-def test_large_values_arrive():
-    assert run_function(lambda c: b"x" * 5_000_000).returned == b"x" * 5_000_000
+def test_of_large_values_the_numbers_and_short_parts_are_kept():
+    assert run_function(lambda c: list(range(1000))).returned == list(range(1000))
+    text = run_function(lambda c: [0.0] * 300_000).returned
+    assert text == repr([0.0] * 300_000)[:1000]
+    large = run_function(lambda c: (0.5, {"steps": 3, "trace": [0.0] * 300_000})).returned
+    assert large == (0.5, {"steps": 3, "trace": text})
+
+
+class Unspeakable:
+    """Can be pickled, but not shown."""
+
+    def __repr__(self):
+        raise RuntimeError("no words")
+
+
+def test_objects_that_cannot_be_shown_arrive_as_text():
+    for value in (Unspeakable(), [Unspeakable()], (1.0, {"x": Unspeakable()})):
+        racer = run_function(lambda c, value=value: value)
+        assert racer.status.value == "finished"
+        assert isinstance(racer.returned, str)
+    racer = run_function(lambda c: sys.exit(Unspeakable()))
+    assert "the function called sys.exit(<" in racer.error
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), numpy.float64("-inf")])
+def test_a_number_that_is_not_finite_is_a_crash_and_stops_nobody(value):
+    def run(configuration):
+        time.sleep(configuration["seconds"])
+        return value if configuration["seconds"] == 0 else 1.0
+
+    with RaceTrack(PythonTarget(run), slots=2) as track:
+        report = race(track, {"seconds": 0}, {"seconds": 0.3})
+    assert statuses(report) == ["crashed", "finished"]
+    assert report.racers[0].error == f"the function returned {float(value)}, which is not finite"
 
 
 class SlowToPickle:
@@ -237,7 +269,27 @@ def test_half_a_result_is_a_crash():
         os._exit(0)
 
     racer = run_function(interrupted)
-    assert racer.error == "the function exited with code 0 instead of returning"
+    assert racer.error == "something other than the racer wrote into the pipe for its result"
+
+
+def test_a_result_written_by_something_else_does_not_count():
+    """Neither is it unpickled, which could run anything in the process that watches."""
+
+    def forge(configuration):
+        from acband_configspace.core.ends import End
+        from acband_configspace.running.local.messages import ENDED, CallEnd, PickledValue
+
+        now = time.monotonic()
+        forged = CallEnd(now, End.FINISHED, None, PickledValue.of(0.0))
+        for descriptor in os.listdir("/proc/self/fd"):
+            if int(descriptor) > 2:
+                with contextlib.suppress(OSError):
+                    os.write(int(descriptor), ENDED.pack(now) + pickle.dumps(forged))
+        return 0.0
+
+    racer = run_function(forge)
+    assert racer.status.value == "crashed"
+    assert racer.error == "something other than the racer wrote into the pipe for its result"
 
 
 def test_signals_and_streams_are_as_in_a_fresh_process():
@@ -293,7 +345,7 @@ def test_heavy_imports_are_paid_once(tmp_path, monkeypatch):
     with RaceTrack(PythonTarget(heavy.target), slots=2) as track:
         for _ in range(5):
             assert all(racer.time < 0.25 for racer in race(track, {}, {}).racers)
-    assert log.read_text() == "xx"  # here and in the starter
+    assert log.read_text() == "xx"  # here and in the supervisor
 
 
 SCRIPT = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +26,10 @@ def target(configuration):
 
 if sys.argv[1] == "function":
     track = RaceTrack(PythonTarget(target), slots=4)
+elif sys.argv[1] == "plain function":
+    track = RaceTrack(PythonTarget(lambda configuration: time.sleep(60)), slots=4)
+elif sys.argv[1] == "program":
+    track = RaceTrack(CommandTarget("sleep", to_arguments=lambda *_: ["60"]), slots=4)
 else:
     script = "trap '' TERM; setsid sleep 60 & (sleep 60 &) ; sleep 60; sleep 60"
     track = RaceTrack(CommandTarget(["sh", "-c", script]), slots=4)
@@ -145,3 +150,108 @@ def test_killed_while_the_target_is_loading(mark, tmp_path):
     process.wait(5)
     assert time.monotonic() - started < 0.5
     assert_nothing_is_left(mark, within=0.2)
+
+
+@pytest.mark.parametrize("kind", ["plain function", "program"])
+def test_killed_with_all_that_watches(mark, kind):
+    """As by ``killall -9 python``: the kernel kills the racers then."""
+    process = start("print('racing', flush=True); track.wait()", kind)
+    user = psutil.Process(process.pid)
+    [supervisor] = user.children()
+    for doomed in [user, supervisor, *supervisor.children()]:
+        doomed.kill()
+    process.wait(5)
+    assert_nothing_is_left(mark, within=2.0)
+
+
+def run_script(tmp_path, text, *, redirections="", folder=None):
+    """Run a user's script in a shell, and return its exit code and what it has printed."""
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    command = f"exec {shlex.quote(sys.executable)} {shlex.quote(str(script))} {redirections}"
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True, text=True, timeout=60, env=environment, cwd=folder,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+STREAMS = """
+import sys
+from acband_configspace.running import CommandTarget, PythonTarget, RaceSpec, RaceTrack
+
+def target(configuration):
+    sys.stdout.write("printed")
+    sys.stderr.write("complained")
+    return 3
+
+for target in (PythonTarget(target), CommandTarget(["echo", "printed"])):
+    with RaceTrack(target, slots=1) as track:
+        track.start(RaceSpec("only", ({},)))
+        [report] = track.wait(20)
+        [racer] = report.racers
+        with open(sys.argv[1], "a") as result:
+            print(racer.status.value, racer.output.strip(), racer.error, file=result)
+"""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_may_be_closed(tmp_path, closed):
+    """As by a daemon: neither is the target to blame, nor does anything else take their place."""
+    result = tmp_path / "result"
+    code, printed = run_script(tmp_path, STREAMS, redirections=f"{result} {closed}")
+    assert (code, printed) == (0, "")
+    lines = [line.split() for line in result.read_text().splitlines()]
+    assert [line[0::2] for line in lines] == [["finished", "None"]] * 2
+    assert all(line[1].startswith("printed") for line in lines)
+
+
+def test_nothing_is_imported_from_the_working_directory(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for module in ("json", "sys", "pickle", "selectors", "psutil", "acband_configspace"):
+        (folder / f"{module}.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w').close()\n")
+    code, printed = run_script(tmp_path, STREAMS, redirections=tmp_path / "result", folder=folder)
+    assert (code, printed) == (0, "")
+    assert not (tmp_path / "run").exists()
+
+
+ESCAPE = """
+import os, time
+from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack
+
+def target(configuration):
+    if configuration["escapes"]:
+        os.setuid(65534)
+        time.sleep(60)
+
+with RaceTrack(PythonTarget(target), slots=1, cutoff=0.3) as track:
+    for escapes in (True, False):
+        track.start(RaceSpec("only", ({"escapes": escapes},)))
+        [report] = track.wait(20)
+        print(report.racers[0].status.value, report.racers[0].error)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="needs the superuser")
+def test_a_racer_that_cannot_be_killed_is_named_and_left(mark, tmp_path):
+    """Here by a user who may not kill the processes of others, and a racer that becomes one."""
+    without_kill = (
+        "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 5, 0, 0, 0); "
+        "os.execv(sys.executable, [sys.executable, sys.argv[1]])"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(ESCAPE)
+    done = subprocess.run(
+        [sys.executable, "-c", without_kill, str(script)],
+        capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    [left] = marked_processes(mark)
+    left.kill()
+    assert "\nprocesses of this racer could not be killed and are left running: " in done.stdout
+    assert str(left.pid) in done.stdout
+    assert done.stdout.startswith("cutoff ")
+    assert done.stdout.endswith("finished None\n")

@@ -1,12 +1,13 @@
 """Messages between two processes: pickles with their length in front, over a socket.
 
-Written by hand because ``multiprocessing.connection`` cannot send without waiting: a starter that
-waits for a busy user's process to read its reports would stop losers late.
+Written by hand because ``multiprocessing.connection`` cannot send without waiting: a supervisor
+that waits for a busy user's process to read its reports would stop losers late.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import pickle
 import socket
 import struct
@@ -56,8 +57,10 @@ class Channel:
     def receive(self) -> list[Any]:
         """Return the messages that have arrived, without waiting.
 
-        Raises:
-            EOFError: the other end is closed and all its messages have been returned.
+        Raises
+        ------
+        EOFError
+            If the other end is closed and all its messages have been returned.
         """
         try:
             while not self._ended:
@@ -95,8 +98,19 @@ class Channel:
 
 def channel_pair() -> tuple[Channel, Channel]:
     """Return the two ends of a new connection."""
-    one, other = socket.socketpair()
+    one, other = (_away_from_streams(end) for end in socket.socketpair())
     return Channel(one), Channel(other)
+
+
+def _away_from_streams(end: socket.socket) -> socket.socket:
+    """Return a socket that nobody takes for a stream.
+
+    Where the standard streams are closed, as by a daemon, their numbers are given out again.
+    """
+    if end.fileno() > 2:
+        return end
+    with end:
+        return socket.socket(fileno=fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
 
 
 def _framed(message: object) -> bytes:

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acband_configspace.running.output import KEPT_BYTES, OutputTail, ReportFinder, parse_report
+from acband_configspace.running.local.output import (
+    KEPT_BYTES,
+    OutputTail,
+    ReportFinder,
+    parse_report,
+)
 from acband_configspace.running.race import ScriptReport
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from race_helpers import race, statuses
 
-from acband_configspace.running import CommandTarget, RaceTrack
+from acband_configspace.running import CommandTarget, RaceTrack, ScriptReport
 
 ECHO_ARGUMENTS = "import json, sys; print(json.dumps(sys.argv[1:]))"
 AWKWARD = "a b  c'd\"e;f\ng$HOME`h`*&|é"
@@ -83,6 +83,8 @@ def test_commands_are_checked():
         CommandTarget("")
     with pytest.raises(TypeError, match="to_arguments must be callable but got 'x'"):
         CommandTarget("true", to_arguments="x")
+    with pytest.raises(TypeError, match="read_result must be callable but got 5"):
+        CommandTarget("true", read_result=5)
 
 
 def test_files_that_cannot_be_started(tmp_path, make_script, monkeypatch):
@@ -129,6 +131,13 @@ def test_a_script_that_may_be_executed_but_not_read_is_a_crash(make_script):
         ("echo details >&2; exit 1", "crashed", "exited with code 1\ndetails"),
         ("kill -SEGV $$", "crashed", "was killed by SIGSEGV"),
         ("echo 'status=SUCCESS; cost=1'; exit 2", "crashed", "exited with code 2"),
+        ("echo 'cost=nan'", "crashed", "reported cost=nan, which is not finite"),
+        (
+            "echo 'cost=1,-inf; status=SUCCESS'",
+            "crashed",
+            "reported cost=(1.0, -inf), which is not finite",
+        ),
+        ("echo 'status=TIMEOUT; cost=inf'", "cutoff", "reported status=TIMEOUT"),
         ("echo 'status=CRASHED; cost=1'", "crashed", "reported status=CRASHED"),
         ("echo 'status=CRASHED; cost=None'", "crashed", "reported status=CRASHED"),
         ("echo 'status=TIMEOUT; cost=1'", "cutoff", "reported status=TIMEOUT"),
@@ -168,6 +177,74 @@ def test_success_codes_are_checked():
         CommandTarget("true", success_codes=(0, 256))
 
 
+def read_answer(output, code):
+    """As one writes it for a SAT solver."""
+    if "s UNKNOWN" in output:
+        return ScriptReport(status="TIMEOUT")
+    if "garbage" in output:
+        raise ValueError("what is this?")
+    if "s SATISFIABLE" not in output:
+        return None
+    return ScriptReport(cost=float(output.split("cost ")[1].split()[0]), additional_info=str(code))
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "error", "reported"),
+    [
+        ("s SATISFIABLE cost 3", "finished", None, ScriptReport(cost=3.0, additional_info="10")),
+        ("s SATISFIABLE cost nan", "crashed", "reported cost=nan, which is not finite", ...),
+        ("s UNKNOWN", "cutoff", "reported status=TIMEOUT", ScriptReport(status="TIMEOUT")),
+        ("nothing", "finished", None, None),
+        ("cost=2; status=CRASHED", "finished", None, None),
+        ("garbage", "crashed", "ValueError: what is this?", None),
+    ],
+)
+def test_a_result_in_the_programs_own_words(make_script, text, status, error, reported):
+    script = make_script(f"#!/bin/sh\necho '{text}'\nexit 10\n")
+    target = CommandTarget(script, success_codes=(10,), read_result=read_answer)
+    with RaceTrack(target, slots=1) as track:
+        racer = race(track, {}).racers[0]
+    assert racer.status.value == status
+    assert racer.error is None if error is None else error in racer.error
+    assert racer.reported == reported or reported is ...
+
+
+def test_who_has_no_answer_stops_nobody(make_script):
+    """The output is read before the race is judged."""
+    script = make_script(
+        "#!/bin/sh\n[ $1 = --how=quit ] && echo 's UNKNOWN' && exit\n"
+        "sleep 0.3; echo 's SATISFIABLE cost 1'\n"
+    )
+    with RaceTrack(CommandTarget(script, read_result=read_answer), slots=2) as track:
+        report = race(track, {"how": "quit"}, {"how": "work"})
+    assert statuses(report) == ["cutoff", "finished"]
+    assert report.winner == 1
+
+
+def test_a_reader_gets_more_of_the_output_than_is_reported(make_python_script):
+    script = make_python_script("print('x' * 100_000)")
+    target = CommandTarget(script, read_result=lambda text, code: ScriptReport(cost=len(text)))
+    with RaceTrack(target, slots=1) as track:
+        racer = race(track, {}).racers[0]
+    assert racer.reported.cost == 65536
+    assert len(racer.output) == 8192
+
+
+def test_a_reader_that_returns_something_else_is_a_crash():
+    target = CommandTarget("true", read_result=lambda text, code: 3)
+    with RaceTrack(target, slots=1) as track:
+        racer = race(track, {}).racers[0]
+    assert racer.status.value == "crashed"
+    assert "read_result must return a ScriptReport or None: 3" in racer.error
+
+
+def test_the_limit_of_a_command(make_script):
+    script = make_script("#!/bin/sh\nsleep 60 & sleep 60\n")
+    with RaceTrack(CommandTarget(script), slots=3, cutoff=0.4) as track:
+        report = race(track, {}, {}, {}, limits=(0.1, 0, None))
+    assert statuses(report) == ["lost", "lost", "cutoff"]
+
+
 def test_a_report_among_banners_is_read(make_script):
     script = make_script(
         "#!/bin/sh\n"
@@ -189,11 +266,12 @@ def test_failures_never_win(make_script):
         "case $1 in\n"
         "--how=exit) exit 1;;\n"
         "--how=report) echo 'status=CRASHED';;\n"
+        "--how=nan) echo 'cost=nan; status=SUCCESS';;\n"
         "--how=work) sleep 0.2;;\n"
         "esac\n"
     )
     with RaceTrack(CommandTarget(script), slots=4) as track:
-        report = race(track, *({"how": how} for how in ("exit", "report", "work", "report")))
+        report = race(track, *({"how": how} for how in ("exit", "report", "work", "nan")))
     assert report.winner == 2
     assert statuses(report) == ["crashed", "crashed", "finished", "crashed"]
 

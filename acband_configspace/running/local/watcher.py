@@ -1,7 +1,7 @@
-"""The keeper's process: runs one racer at a time and answers for its whole process tree.
+"""The watcher's process: runs one racer at a time and answers for its whole process tree.
 
-A keeper adopts every orphan below it, so whatever a racer starts, in whatever process group or
-session, stays below its keeper until it is reaped. It sleeps until something happens: a child
+A watcher adopts every orphan below it, so whatever a racer starts, in whatever process group or
+session, stays below its watcher until it is reaped. It sleeps until something happens: a child
 ends, output or a message arrives, or a limit may have been reached.
 """
 
@@ -14,33 +14,32 @@ import signal
 import socket
 import time
 
-from acband_configspace.running import process_tree
-from acband_configspace.running.channel import Channel
-from acband_configspace.running.messages import (
+from acband_configspace.core.ends import End
+from acband_configspace.running.local import process_tree
+from acband_configspace.running.local.channel import Channel
+from acband_configspace.running.local.messages import (
     Finished,
-    Limits,
     LowerLimit,
     RunRacer,
     StopRacer,
 )
-from acband_configspace.running.race import RacerReport, RacerStatus
-from acband_configspace.running.racer import LoadedTarget
-from acband_configspace.running.racer_run import RacerRun
+from acband_configspace.running.local.racer import LoadedTarget
+from acband_configspace.running.local.racer_run import RacerRun
+from acband_configspace.running.race import RacerReport, TrackLimits
 
-#: Seconds between two rounds of SIGKILL, for trees that still fork while they are killed.
-KILL_INTERVAL = 0.01
 #: Seconds that a racer's process group has to end before anything outside it is searched for.
 TERM_HEAD_START = 0.002
 
 
-class Keeper:
-    """Runs the racers its starter asks for, one after the other."""
+class Watcher:
+    """Runs the racers its supervisor asks for, one after the other."""
 
-    def __init__(self, channel: Channel, target: LoadedTarget, limits: Limits) -> None:
+    def __init__(self, channel: Channel, target: LoadedTarget, limits: TrackLimits) -> None:
         self._channel = channel
         self._target = target
         self._limits = limits
-        self._starter_is_gone = False
+        self._is_done = False
+        """Whether the supervisor is gone, or something is left here that cannot be killed."""
         process_tree.adopt_orphans()
         self._wakeup, self._wakeup_sender = socket.socketpair()
         for end in (self._wakeup, self._wakeup_sender):
@@ -54,8 +53,8 @@ class Keeper:
         self._child_selector.register(self._wakeup, selectors.EVENT_READ)
 
     def serve(self) -> None:
-        """Run racers until the starter closes the channel or ends."""
-        while not self._starter_is_gone:
+        """Run racers until the supervisor closes the channel or ends."""
+        while not self._is_done:
             self._selector.select()
             self._clear_wakeup()
             messages = self._messages()
@@ -70,20 +69,22 @@ class Keeper:
             run = RacerRun(order, self._limits, self._target, private=self._private())
         except OSError as error:  # no more processes, or descriptors
             why = f"the racer could not be started: {error}"
-            return RacerReport(RacerStatus.CRASHED, started=time.time(), error=why)
+            return RacerReport(End.CRASHED, started=time.time(), error=why)
         self._obey(run, orders)
         for pipe in run.streams.open_pipes:
             self._selector.register(pipe, selectors.EVENT_READ)
         while not run.is_over:
             self._await_event(run)
         report = run.report()
-        if report.status is RacerStatus.FINISHED and self._limits.clock == "wall":
+        if report.status is End.FINISHED and self._limits.clock == "wall":
             # The losers are stopped now; this racer's own leftovers may take the grace.
             self._channel.send(Finished(report.time))
-        self._stop_tree(run)
+        left = self._stop_tree(run)
         for pipe in list(run.streams.open_pipes):
             self._close_pipe(run, pipe)
-        return run.final(report)
+        if left:
+            self._is_done = True  # the next racer must not be taken for this one
+        return run.final(report, left=left)
 
     def _await_event(self, run: RacerRun) -> None:
         """Wait until something happens and take note of it.
@@ -92,38 +93,43 @@ class Keeper:
         """
         ready = self._selector.select(run.patience())
         self._clear_wakeup()
-        ended, _ = process_tree.reap()
-        run.exit_status = ended.get(run.racer.pid)
-        run.ended = time.monotonic()
+        self._reap(run)
         for key, _ in ready:
             if key.fd in run.streams.open_pipes and run.streams.read(key.fd) == 0:
                 self._close_pipe(run, key.fd)
         self._obey(run, self._messages())
-        if self._starter_is_gone:
-            run.stopped = RacerStatus.CANCELLED
+        if self._is_done:
+            run.stopped = End.CANCELLED
         if not run.is_over:
             run.stopped = run.broken_limit()
 
     def _obey(self, run: RacerRun, orders: list[object]) -> None:
         for order in orders:
             if isinstance(order, LowerLimit):
-                run.lower_limit(order.best)
+                run.lower_limit(order.limit)
             elif isinstance(order, StopRacer):
-                run.stopped = RacerStatus.CANCELLED
+                run.stopped = End.CANCELLED
 
-    def _stop_tree(self, run: RacerRun) -> None:
-        """TERM, a short grace, KILL, reap: returns when nothing is left below this process."""
-        grace_ends = time.monotonic() + self._limits.grace
+    def _stop_tree(self, run: RacerRun) -> list[int]:
+        """TERM, a short grace, KILL, reap, until nothing is left below this process.
+
+        Returns what does not go away: who may do what we may not cannot be killed.
+        """
+        patience_ends = time.monotonic() + self._limits.grace
+        deadline = patience_ends + process_tree.KILL_PATIENCE
         # Where orphans are not adopted they are lost from sight, so look before there are any.
         known = [] if process_tree.ADOPTS_ORPHANS else process_tree.descendants(os.getpid())
         self._terminate_tree(run)
-        while not self._await_end_of_all(until=grace_ends):
+        while not self._await_end_of_all(run, until=patience_ends):
             everything = process_tree.descendants(os.getpid())
+            if time.monotonic() > deadline:
+                return everything
             process_tree.send_signal(everything, signal.SIGKILL)
-            grace_ends = time.monotonic() + KILL_INTERVAL
+            patience_ends = time.monotonic() + process_tree.KILL_INTERVAL
         if not process_tree.ADOPTS_ORPHANS:
             process_tree.signal_group(run.racer.pid, signal.SIGKILL)
             process_tree.send_signal(known, signal.SIGKILL)
+        return []
 
     def _terminate_tree(self, run: RacerRun) -> None:
         """Send SIGTERM to every process once.
@@ -135,15 +141,21 @@ class Keeper:
         if run.exit_status is None:
             told_group = run.racer.pid
             process_tree.signal_group(told_group, signal.SIGTERM)
-            self._await_end_of_all(until=time.monotonic() + TERM_HEAD_START)
-        if process_tree.reap()[1]:
+            self._await_end_of_all(run, until=time.monotonic() + TERM_HEAD_START)
+        if self._reap(run):
             left = process_tree.descendants(os.getpid())
             others = [pid for pid in left if process_tree.group_of(pid) != told_group]
             process_tree.send_signal(others, signal.SIGTERM)
 
-    def _await_end_of_all(self, *, until: float) -> bool:
+    def _reap(self, run: RacerRun) -> bool:
+        """Collect what has ended below this process; return whether anything is left."""
+        ended, any_left = process_tree.reap()
+        run.note_reaped(ended)
+        return any_left
+
+    def _await_end_of_all(self, run: RacerRun, *, until: float) -> bool:
         """Wait until nothing is left below this process; return false if it takes too long."""
-        while process_tree.reap()[1]:
+        while self._reap(run):
             patience = until - time.monotonic()
             if patience <= 0:
                 return False
@@ -155,7 +167,7 @@ class Keeper:
         try:
             return self._channel.receive()
         except EOFError:
-            self._starter_is_gone = True
+            self._is_done = True
             return []
 
     def _clear_wakeup(self) -> None:

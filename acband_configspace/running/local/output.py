@@ -10,6 +10,8 @@ from acband_configspace.running.race import ScriptReport
 
 #: How much of a racer's output is kept. Enough for a long traceback, too little to fill memory.
 KEPT_BYTES = 8192
+#: How much of the standard output is kept for a function that reads it.
+KEPT_FOR_READER = 65536
 #: A longer line cannot be a report; it is not kept while its end is awaited.
 LONGEST_LINE = 65536
 #: The most a pipe can hold unless an administrator allows more.
@@ -22,12 +24,13 @@ _FIRST_KEY = re.compile(rf"\s*({'|'.join(_KEYS)})\s*=")
 class OutputTail:
     """The last bytes of a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = KEPT_BYTES) -> None:
+        self._most = most
         self._kept = b""
 
     def feed(self, data: bytes) -> None:
         """Take in what was read."""
-        self._kept = (self._kept + data)[-KEPT_BYTES:]
+        self._kept = (self._kept + data)[-self._most :]
 
     @property
     def text(self) -> str:
@@ -63,8 +66,8 @@ class ReportFinder:
 class RacerStreams:
     """The pipes from a racer, read as fast as it writes so that it never waits for a reader."""
 
-    def __init__(self, *, output: int, errors: int, result: int) -> None:
-        self.output = OutputTail()
+    def __init__(self, *, output: int, errors: int, result: int, keeps_more: bool) -> None:
+        self.output = OutputTail(KEPT_FOR_READER if keeps_more else KEPT_BYTES)
         self.errors = OutputTail()
         self.reports = ReportFinder()
         self.result = bytearray()

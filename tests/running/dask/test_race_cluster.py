@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -20,12 +21,15 @@ from acband_configspace.running import (
     PythonTarget,
     RaceReport,
     RaceSpec,
-    RaceTrack,
+    ScriptReport,
     TargetLoadError,
 )
-from acband_configspace.running.cluster import RaceCluster
-from acband_configspace.running.driver import RaceOrder, TrackDriver
-from acband_configspace.running.messages import CommandJob
+from acband_configspace.running.dask.cluster import RaceCluster
+from acband_configspace.running.dask.worker import SupervisorThread
+from acband_configspace.running.local.messages import CommandJob, StartRace
+from acband_configspace.running.local.track import SupervisorProcess
+from acband_configspace.running.race import TrackLimits
+from acband_configspace.running.targets import settings_for
 
 
 @pytest.fixture
@@ -86,6 +90,82 @@ def test_losers_are_stopped_on_the_worker(
     assert report.winner == 1
     assert report.racers[0].time < 2
     assert not _is_alive(tmp_path / "loser")
+
+
+@pytest.mark.parametrize("stop_losers", [True, False])
+def test_each_racer_has_a_limit_of_its_own(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster], stop_losers: bool
+) -> None:
+    cluster.have_workers(2)
+    races = open_cluster(cutoff=5)
+    limits = (0.2, None, 0, 5)
+    configurations = _seconds(60, 0.5, 0, 60 if stop_losers else 0)
+    races.start(RaceSpec("race", configurations, limits=limits, stop_losers=stop_losers))
+    report = _all_reports(races)["race"]
+    last = "lost" if stop_losers else "finished"
+    assert _statuses(report) == ["lost", "finished", "lost", last]
+    assert report.racers[2].time == 0
+
+
+def test_the_output_of_commands_is_read_on_the_worker(cluster: Cluster) -> None:
+    cluster.have_workers(2)
+
+    def read(output: str, code: int) -> ScriptReport:
+        return ScriptReport(status="CRASHED" if "bad" in output else None, cost=float(len(output)))
+
+    def to_arguments(configuration: Any, *_: Any) -> list[str]:
+        return [str(configuration["text"])]
+
+    target = CommandTarget("echo", to_arguments=to_arguments, read_result=read)
+    races = RaceCluster(cluster.client, target, racers=2)
+    races.start(RaceSpec("race", ({"text": "bad"}, {"text": "good"}), stop_losers=False))
+    report = _all_reports(races)["race"]
+    races.close()
+    assert _statuses(report) == ["crashed", "finished"]
+    assert report.racers[1].reported == ScriptReport(cost=5.0)
+
+
+def test_a_worker_without_the_package_is_skipped_and_named(
+    cluster: Cluster,
+    open_cluster: Callable[..., RaceCluster],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "acband_configspace.py").write_text(
+        "raise ModuleNotFoundError(f'No module named {__name__!r}')\n"
+    )
+    cluster.have_workers(1)
+    [good] = cluster.client.scheduler_info()["workers"]
+    unfit = cluster.launch_worker(4, finds=str(tmp_path))
+    cluster.await_workers(2)
+    races = open_cluster(racers=1)
+    for number in range(6):
+        races.start(RaceSpec(number, _seconds(0.1)))
+    assert all(_statuses(report) == ["finished"] for report in _all_reports(races).values())
+    [address] = set(cluster.client.scheduler_info()["workers"]) - {good}
+    assert f"Worker {address} gets no more races" in caplog.text
+    assert "No module named 'acband_configspace'" in caplog.text
+    assert races.slots == 1
+    late = cluster.launch_worker(4, finds=str(tmp_path))  # one that joins does not fail either
+    cluster.await_workers(3)
+    for worker in (unfit, late):
+        cluster.end(worker)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"racers": 0}, "racers must be at least 1 but got 0"),
+        ({"worker_timeout": "x"}, "worker_timeout must be a number but got 'x'"),
+        ({"worker_timeout": float("nan")}, "worker_timeout must not be negative but got nan"),
+        ({"clock": "sun"}, "clock must be 'wall' or 'cpu' but got 'sun'"),
+    ],
+)
+def test_options_are_checked(cluster: Cluster, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        RaceCluster(cluster.client, PythonTarget(run), **{"racers": 1, **options})
+    with pytest.raises(TypeError, match="client must be a dask.distributed.Client but got 5"):
+        RaceCluster(5, PythonTarget(run), racers=1)
 
 
 def test_each_worker_runs_what_its_threads_allow(
@@ -253,18 +333,19 @@ def test_a_worker_kept_free_for_a_cancelled_race_is_used_again(
     assert _statuses(reports["next"]) == ["finished"]
 
 
-def test_a_starter_that_dies_while_nothing_runs_is_replaced() -> None:
+def test_a_supervisor_that_dies_while_nothing_runs_is_replaced() -> None:
     others = set(psutil.Process().children())
-    driver = TrackDriver(lambda: RaceTrack(CommandTarget("true"), slots=1))
-    order = (CommandJob(("true",)),), True
-    assert driver.run(RaceOrder("a", *order)).winner == 0
+    settings = settings_for(CommandTarget("true"), None, TrackLimits())
+    races = SupervisorThread(lambda: SupervisorProcess(settings, slots=1))
+    details = (CommandJob(("true",)),), (math.inf,), True
+    assert races.run(StartRace("a", *details)).winner == 0
     before = time.process_time()
-    [starter] = set(psutil.Process().children()) - others
-    starter.kill()
+    [supervisor] = set(psutil.Process().children()) - others
+    supervisor.kill()
     time.sleep(0.5)
     assert time.process_time() - before < 0.3, "it waits, it does not spin"
-    assert driver.run(RaceOrder("b", *order)).winner == 0
-    driver.close(5)
+    assert races.run(StartRace("b", *details)).winner == 0
+    races.close(5)
 
 
 def test_races_of_a_client_that_is_gone_are_stopped(cluster: Cluster, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,14 +18,14 @@ from acband_configspace.running import (
     PythonTarget,
     RaceSpec,
     RaceTrack,
-    StarterDiedError,
+    SupervisorDiedError,
 )
 
 IGNORE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 
 
-def assert_only_keepers_are_left(mark: str, slots: int) -> None:
-    """Besides the starter and its keepers no process is alive."""
+def assert_only_watchers_are_left(mark: str, slots: int) -> None:
+    """Besides the supervisor and its watchers no process is alive."""
     assert len(marked_processes(mark)) == 1 + slots
 
 
@@ -94,7 +95,7 @@ def test_trees_of_functions(function, mark):
     """Of losers and of the winner, which leaves the same processes behind."""
     with RaceTrack(PythonTarget(function), slots=2) as track:
         report = race(track, {"seconds": 60}, {"seconds": 0.2})
-        assert_only_keepers_are_left(mark, slots=2)
+        assert_only_watchers_are_left(mark, slots=2)
         assert statuses(report) == ["lost", "finished"]
         assert report.racers[0].time < 0.2 + 1.0
 
@@ -114,7 +115,7 @@ def test_trees_of_scripts(make_script, body, mark):
     script = make_script(f"#!/bin/sh\n[ $1 = --role=winner ] && sleep 0.2 && exit\n{body}\n")
     with RaceTrack(CommandTarget(script), slots=2) as track:
         report = race(track, {"role": "loser"}, {"role": "winner"})
-        assert_only_keepers_are_left(mark, slots=2)
+        assert_only_watchers_are_left(mark, slots=2)
         assert statuses(report) == ["lost", "finished"]
 
 
@@ -122,7 +123,7 @@ def test_what_a_finisher_leaves_behind_is_stopped(make_script, mark):
     script = make_script("#!/bin/sh\nsleep 60 &\nsetsid sleep 60 &\nsleep 0.1\n")
     with RaceTrack(CommandTarget(script), slots=1) as track:
         report = race(track, {})
-        assert_only_keepers_are_left(mark, slots=1)
+        assert_only_watchers_are_left(mark, slots=1)
     assert report.winner == 0
     assert report.racers[0].time < 1
 
@@ -171,6 +172,27 @@ def test_cpu_time_of_the_whole_tree_counts():
     with RaceTrack(PythonTarget(burn), slots=2) as track:
         report = race(track, {"seconds": 60}, {"seconds": 0.4})
     assert all(0.3 < racer.cpu_time < 2 for racer in report.racers)
+
+
+def burn_ignoring_children(configuration):
+    """Its children are reaped by nobody, so that the kernel forgets what they have used."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    code = f"import time\nwhile time.process_time() < {configuration['cpu']}: pass\n"
+    with contextlib.suppress(ChildProcessError):
+        subprocess.Popen([sys.executable, "-SEc", code]).wait()
+    time.sleep(configuration.get("sleep", 0))
+
+
+def test_cpu_time_of_children_that_nobody_reaps_counts():
+    with RaceTrack(PythonTarget(burn_ignoring_children), slots=2, clock="cpu", cutoff=5) as track:
+        report = race(track, {"cpu": 0.5}, {"cpu": 0.5, "sleep": 0.2}, stop_losers=False)
+        assert statuses(report) == ["finished", "finished"]
+        assert all(0.35 < racer.cpu_time < 1 for racer in report.racers)
+        report = race(track, {"cpu": 0.3}, {"cpu": 60})
+        assert statuses(report) == ["finished", "lost"]
+        report = race(track, {"cpu": 60}, limits=(0.2,))
+        assert statuses(report) == ["lost"]
+        assert 0.1 < report.racers[0].cpu_time < 1, "counted once"
 
 
 def grow(configuration):
@@ -225,7 +247,7 @@ def test_memory_limit_does_not_count_what_was_inherited(slots, tmp_path, monkeyp
 
 
 def test_memory_limit_leaves_modest_racers_alone():
-    """Memory that is shared with the starter, or only reserved, does not count."""
+    """Memory that is shared with the supervisor, or only reserved, does not count."""
 
     def reserve(configuration):
         import mmap
@@ -237,23 +259,58 @@ def test_memory_limit_leaves_modest_racers_alone():
         assert statuses(race(track, {})) == ["finished"]
 
 
-def test_a_starter_that_is_told_to_end_ends_after_its_racers():
+def test_a_supervisor_that_is_told_to_end_ends_after_its_racers():
     """As all are that have the script's name: by ``pkill``, or a batch system."""
     target = CommandTarget("sleep", to_arguments=lambda *_: ["300"])
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(target, slots=2) as track:
         track.start(RaceSpec("only", ({}, {})))
         assert not track.wait(0.3)
-        [starter] = set(psutil.Process().children()) - others
-        keepers = starter.children()
-        racers = [racer for keeper in keepers for racer in keeper.children()]
+        [supervisor] = set(psutil.Process().children()) - others
+        watchers = supervisor.children()
+        racers = [racer for watcher in watchers for racer in watcher.children()]
         assert len(racers) == 2
-        assert sys.argv[0] not in " ".join(starter.cmdline())
-        for process in (starter, *keepers, *racers):
+        assert sys.argv[0] not in " ".join(supervisor.cmdline())
+        for process in (supervisor, *watchers, *racers):
             process.terminate()
-        with pytest.raises(StarterDiedError):  # that racers were killed tells nothing about them
+        with pytest.raises(SupervisorDiedError):  # that racers were killed tells nothing about them
             track.wait(10)
-    assert not any(process.is_running() for process in (*keepers, *racers))
+    assert not any(process.is_running() for process in (*watchers, *racers))
+
+
+@pytest.mark.parametrize("kind", ["function", "command"])
+def test_a_supervisor_killed_with_its_watchers_leaves_nobody(mark, kind):
+    script = "trap '' TERM; setsid sleep 60 & (sleep 60 &) ; sleep 60; sleep 60"
+    target = (
+        CommandTarget(["sh", "-c", script]) if kind == "command" else PythonTarget(forking_pool)
+    )
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(target, slots=2) as track:
+        track.start(RaceSpec("only", ({"seconds": 60}, {"seconds": 60})))
+        assert not track.wait(0.5)
+        [supervisor] = set(psutil.Process().children()) - others
+        watchers = supervisor.children()
+        racers = [racer for watcher in watchers for racer in watcher.children(recursive=True)]
+        assert len(racers) > 4
+        for process in (supervisor, *watchers):
+            process.kill()
+        with pytest.raises(SupervisorDiedError, match="what was found of its racers was killed"):
+            track.wait(10)
+        assert not marked_processes(mark)
+
+
+def test_watchers_survive_the_group_of_their_supervisor():
+    """As when a batch system kills a group: they stop the racers then."""
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(PythonTarget(daemon), slots=2) as track:
+        track.start(RaceSpec("only", ({"seconds": 60}, {"seconds": 60})))
+        assert not track.wait(0.3)
+        [supervisor] = set(psutil.Process().children()) - others
+        groups = {os.getpgid(process.pid) for process in supervisor.children()}
+        assert len(groups | {os.getpgid(supervisor.pid)}) == 3
+        os.killpg(supervisor.pid, signal.SIGKILL)
+        with pytest.raises(SupervisorDiedError):
+            track.wait(10)
 
 
 def test_a_memory_error_is_a_memory_failure():
@@ -270,10 +327,10 @@ def test_the_user_process_sleeps_while_racers_run():
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(PythonTarget(lambda c: time.sleep(0.5)), slots=2, memory_limit_mb=500) as track:
         own_before = time.process_time()
-        [starter] = set(psutil.Process().children()) - others
-        watchers = [starter, *starter.children()]
-        before = sum(sum(process.cpu_times()[:2]) for process in watchers)
+        [supervisor] = set(psutil.Process().children()) - others
+        processes = [supervisor, *supervisor.children()]
+        before = sum(sum(process.cpu_times()[:2]) for process in processes)
         race(track, {}, {})
         assert time.process_time() - own_before < 0.05 * 0.5
-        after = sum(sum(process.cpu_times()[:2]) for process in watchers)
+        after = sum(sum(process.cpu_times()[:2]) for process in processes)
     assert after - before < 0.15

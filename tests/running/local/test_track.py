@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import psutil
 import pytest
 from race_helpers import race, statuses
 
-from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack, StarterDiedError
+from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack, SupervisorDiedError
 
 
 def sleeper() -> PythonTarget:
@@ -64,6 +66,54 @@ def test_stop_losers_can_be_switched_off():
         report = race(track, *sleeps(0.2, 0.05, 20), stop_losers=False)
     assert report.winner == 1
     assert statuses(report) == ["finished", "finished", "cutoff"]
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+@pytest.mark.parametrize("stop_losers", [True, False])
+def test_each_racer_has_a_limit_of_its_own(slots, stop_losers):
+    limits = (0.2, None, 0, -1.0)
+    with RaceTrack(sleeper(), slots=slots, cutoff=1.0) as track:
+        report = race(track, *sleeps(60, 0.5, 0, 0), limits=limits, stop_losers=stop_losers)
+    assert statuses(report) == ["lost", "finished", "lost", "lost"]
+    assert report.winner == 1
+    assert report.racers[0].time >= 0.2
+    assert [racer.time for racer in report.racers[2:]] == [0, 0]
+
+
+def test_a_limit_that_is_not_below_the_cutoff_changes_nothing():
+    with RaceTrack(sleeper(), slots=3, cutoff=0.2) as track:
+        report = race(track, *sleeps(60, 60, 60), limits=(0.2, 5, 0.1))
+    assert statuses(report) == ["cutoff", "cutoff", "lost"]
+
+
+def test_a_race_of_which_nobody_may_start_is_over():
+    with RaceTrack(sleeper(), slots=2) as track:
+        report = race(track, *sleeps(0, 0), limits=(0, 0))
+        assert statuses(report) == ["lost", "lost"]
+        assert report.winner is None
+        assert race(track, *sleeps(0.01)).winner == 0
+
+
+def test_who_finishes_beyond_its_limit_has_lost():
+    """Though it was not stopped in time, as on a busy machine."""
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(sleeper(), slots=1) as track:
+        _, (watcher,) = below(others)
+        track.start(RaceSpec("only", tuple(sleeps(0.5)), limits=(0.4,)))
+        time.sleep(0.2)
+        watcher.suspend()
+        time.sleep(0.6)
+        watcher.resume()
+        [report] = track.wait(30)
+    assert statuses(report) == ["lost"]
+    assert report.winner is None
+
+
+def test_limits_of_cpu_time():
+    with RaceTrack(burner(), slots=2, clock="cpu", cutoff=20) as track:
+        report = race(track, {"cpu": 10}, {"cpu": 0.4}, limits=(0.1, None), stop_losers=False)
+    assert statuses(report) == ["lost", "finished"]
+    assert 0.1 <= report.racers[0].cpu_time < 0.4
 
 
 @pytest.mark.parametrize("slots", [1, 3, 4])
@@ -177,48 +227,89 @@ def test_close_is_quick_final_and_may_be_repeated():
             use()
 
 
-def test_a_killed_starter_is_an_error_and_not_a_hang():
+def test_a_killed_supervisor_is_an_error_and_not_a_hang():
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
         track.start(RaceSpec("slow", tuple(sleeps(20, 20))))
         assert track.wait(0.2) == []
-        [starter] = set(psutil.Process().children()) - others
-        starter.kill()
-        with pytest.raises(StarterDiedError, match=r"has died \(exit code -9\)"):
+        [supervisor] = set(psutil.Process().children()) - others
+        supervisor.kill()
+        with pytest.raises(SupervisorDiedError, match=r"has died \(exit code -9\)"):
             track.wait(5)
 
 
-def test_a_killed_keeper_costs_one_racer_only():
+def below(others: set[psutil.Process]) -> tuple[psutil.Process, list[psutil.Process]]:
+    """The supervisor that was started after the others, and its watchers in order."""
+    [supervisor] = set(psutil.Process().children()) - others
+    return supervisor, sorted(supervisor.children(), key=lambda process: process.pid)
+
+
+def test_a_killed_watcher_says_nothing_about_its_racer():
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
-        track.start(RaceSpec("race", tuple(sleeps(20, 2))))
+        track.start(RaceSpec("race", tuple(sleeps(0.5, 20))))
         assert track.wait(0.2) == []
-        [starter] = set(psutil.Process().children()) - others
-        min(starter.children(), key=lambda process: process.pid).kill()
-        [report] = track.wait(5)
-        assert statuses(report) == ["crashed", "finished"]
-        assert "watched over this racer was killed" in report.racers[0].error
-        assert len(starter.children(recursive=True)) == 2
+        supervisor, (watcher, _) = below(others)
+        watcher.kill()
+        [report] = track.wait(10)
+        assert statuses(report) == ["finished", "lost"]
+        assert report.racers[0].returned == 0.5
+        assert len(supervisor.children(recursive=True)) == 2
         assert race(track, *sleeps(20, 0.1)).winner == 1
 
 
-def test_a_keeper_that_was_slow_obeys_what_came_meanwhile():
+def test_a_racer_that_kills_its_watchers_has_crashed():
+    def murder(configuration):
+        if configuration["kills"]:
+            os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(0.3)
+
+    with RaceTrack(PythonTarget(murder), slots=2) as track:
+        report = race(track, {"kills": True}, {"kills": False}, stop_losers=False)
+        assert statuses(report) == ["crashed", "finished"]
+        assert "watched over it was killed each time: 3 times" in report.racers[0].error
+        assert race(track, {"kills": False}).winner == 0
+
+
+def test_the_racer_of_a_killed_watcher_can_be_cancelled():
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(sleeper(), slots=1) as track:
+        track.start(RaceSpec("race", tuple(sleeps(60))))
+        assert track.wait(0.2) == []
+        _, (watcher,) = below(others)
+        watcher.suspend()
+        track.cancel("race")
+        time.sleep(0.2)
+        watcher.kill()
+        [report] = track.wait(10)
+        assert statuses(report) == ["cancelled"]
+
+
+def test_a_watcher_that_stays_suspended_is_replaced():
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(sleeper(), slots=1, cutoff=2) as track:
+        _, (watcher,) = below(others)
+        watcher.suspend()
+        report = race(track, *sleeps(0.1))
+        assert statuses(report) == ["finished"]
+
+
+def test_a_watcher_that_was_slow_obeys_what_came_meanwhile():
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
-        [starter] = set(psutil.Process().children()) - others
-        keeper = min(starter.children(), key=lambda process: process.pid)
-        keeper.suspend()
+        _, (watcher, _) = below(others)
+        watcher.suspend()
         track.start(RaceSpec("only", tuple(sleeps(60, 0.1))))
         time.sleep(0.5)
-        keeper.resume()
+        watcher.resume()
         [report] = track.wait(30)
         assert statuses(report) == ["lost", "finished"]
-        keeper.suspend()
+        watcher.suspend()
         track.start(RaceSpec("only", tuple(sleeps(60))))
         time.sleep(0.2)
         track.cancel("only")
         time.sleep(0.2)
-        keeper.resume()
+        watcher.resume()
         [report] = track.wait(30)
         assert statuses(report) == ["cancelled"]
 
@@ -251,21 +342,32 @@ def test_a_busy_caller_blocks_nothing():
     ("options", "message"),
     [
         ({"slots": 0}, "slots must be at least 1 but got 0"),
+        ({"slots": 1.5}, "slots must be a whole number but got 1.5"),
         ({"cutoff": 0}, "cutoff must be a positive number of seconds but got 0"),
         ({"cutoff": float("nan")}, "cutoff must be a positive number of seconds but got nan"),
         ({"memory_limit_mb": 0}, "memory_limit_mb must be positive but got 0"),
+        ({"cutoff": "x"}, "cutoff must be a number but got 'x'"),
+        ({"memory_limit_mb": float("nan")}, "memory_limit_mb must be positive but got nan"),
+        ({"grace": "x"}, "grace must be a number but got 'x'"),
+        ({"clock": 5}, "clock must be 'wall' or 'cpu' but got 5"),
         ({"clock": "sun"}, "clock must be 'wall' or 'cpu' but got 'sun'"),
         ({"grace": -1}, "grace must be a number of seconds, not negative, but got -1"),
     ],
 )
 def test_options_are_checked(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         RaceTrack(sleeper(), **{"slots": 1, **options})
 
 
 def test_specifications_are_checked():
     with pytest.raises(ValueError, match="at least one racer but got none"):
         RaceSpec("empty", ())
+    with pytest.raises(ValueError, match="each of the 2 configurations but got 1"):
+        RaceSpec("short", ({}, {}), limits=(1.0,))
+    with pytest.raises(ValueError, match="limits must be numbers of seconds but got nan"):
+        RaceSpec("nan", ({},), limits=(float("nan"),))
+    with pytest.raises(TypeError, match="limits must be a number but got 'x'"):
+        RaceSpec("text", ({},), limits=("x",))
     with RaceTrack(sleeper(), slots=1) as track:
         track.start(RaceSpec("same", tuple(sleeps(20))))
         with pytest.raises(ValueError, match="key must differ from all unfinished races but got"):

@@ -1,4 +1,4 @@
-"""One run of a racer as its keeper sees it: its clock, its limits, and the verdict at its end."""
+"""One run of a racer as its watcher sees it: its clock, its limits, and the verdict at its end."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ import os
 import pickle
 import signal
 import time
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from acband_configspace.running import process_tree
-from acband_configspace.running.messages import (
+from acband_configspace.core.ends import End
+from acband_configspace.running.local import process_tree
+from acband_configspace.running.local.messages import (
     ENDED,
     CallEnd,
     CallJob,
     CommandJob,
-    Limits,
     RunRacer,
     StartFailed,
 )
-from acband_configspace.running.output import RacerStreams
-from acband_configspace.running.race import RacerReport, RacerStatus, ScriptReport
-from acband_configspace.running.racer import LoadedTarget, launch
+from acband_configspace.running.local.output import KEPT_BYTES, RacerStreams
+from acband_configspace.running.local.racer import TOKEN_SIZE, LoadedTarget, launch
+from acband_configspace.running.race import RacerReport, ScriptReport, TrackLimits
 
+#: With clock="cpu", the most seconds between two looks at the CPU time of a racer's tree.
+CPU_INTERVAL = 0.05
 #: Seconds between two looks at the memory of a racer's tree, of which each takes 0.4 ms or so...
 MEMORY_INTERVAL = 0.05
 #: ... and more if the limit is too far away to be reached sooner at this many megabytes a second.
@@ -39,10 +42,10 @@ CPU_CLOCK_STEP = 0.01
 WALL_PER_CPU_SECOND = 10.0
 
 _REPORTED_STATUSES = {
-    "SUCCESS": RacerStatus.FINISHED,
-    "CRASHED": RacerStatus.CRASHED,
-    "TIMEOUT": RacerStatus.CUTOFF,
-    "MEMORYOUT": RacerStatus.MEMORY,
+    "SUCCESS": End.FINISHED,
+    "CRASHED": End.CRASHED,
+    "TIMEOUT": End.CUTOFF,
+    "MEMORYOUT": End.MEMORY,
 }
 
 
@@ -50,23 +53,28 @@ class RacerRun:
     """A racer that is started with the run and judged at its end."""
 
     def __init__(
-        self, order: RunRacer, limits: Limits, target: LoadedTarget, *, private: Iterable[int]
+        self, order: RunRacer, limits: TrackLimits, target: LoadedTarget, *, private: Iterable[int]
     ) -> None:
         self._limits = limits
-        self._best = math.inf if order.best is None else order.best
+        self._target = target
+        self._losing_time = order.limit
         self._cutoff = math.inf if limits.cutoff is None else limits.cutoff
         self._job = order.job
-        self._reaped_before = process_tree.reaped_cpu_time()
+        self._cpu_clock = process_tree.TreeClock()
+        self._cpu_used = 0.0
         self._started_at = time.time()
         self._started = time.monotonic()
         self._memory_look = self._started + MEMORY_INTERVAL
         self.racer = launch(order.job, target, private=private)
         self.streams = RacerStreams(
-            output=self.racer.output, errors=self.racer.errors, result=self.racer.result
+            output=self.racer.output,
+            errors=self.racer.errors,
+            result=self.racer.result,
+            keeps_more=target.read_result is not None,
         )
         self.exit_status: int | None = None
         """Its wait status, once it has ended by itself."""
-        self.stopped: RacerStatus | None = None
+        self.stopped: End | None = None
         """Why it must be stopped, if it must."""
         self.ended = self._started
         """When it was last seen to run, or seen to have ended."""
@@ -87,13 +95,20 @@ class RacerRun:
         if pipe == self.racer.result:
             self._result = self._read_result()
 
-    def lower_limit(self, best: float) -> None:
+    def lower_limit(self, limit: float) -> None:
         """Another racer has finished in this time."""
-        self._best = min(self._best, best)
+        self._losing_time = min(self._losing_time, limit)
+
+    def note_reaped(self, ended: Mapping[int, int]) -> None:
+        """Take note of the wait statuses of processes below the watcher that have ended."""
+        if not self.is_over:
+            self.ended = time.monotonic()
+            self.exit_status = ended.get(self.racer.pid)
+        self._cpu_clock.note_reaped(ended)
 
     @property
     def _limit(self) -> float:
-        return min(self._best, self._cutoff)
+        return min(self._losing_time, self._cutoff)
 
     def patience(self) -> float | None:
         """Return for how many seconds no limit can be broken; None means for ever."""
@@ -105,38 +120,41 @@ class RacerRun:
             returned = self._returned
             limit = self._limit if returned is None else returned - self._started + RETURN_PATIENCE
             waits.append(self._started + limit - now)
-        elif self._limit < math.inf:
+        else:
             # The tree cannot use CPU time faster than on all cores at once.
-            soonest = (self._limit - self._cpu_so_far()) / (os.cpu_count() or 1)
-            waits.append(max(soonest, CPU_CLOCK_STEP))
+            soonest = (self._limit - self._cpu_used) / (os.cpu_count() or 1)
+            waits.append(min(max(soonest, CPU_CLOCK_STEP), CPU_INTERVAL))
             waits.append(self._wall_deadline() - now)
         wait = min(waits, default=math.inf)
         return min(max(wait, 0.0), LONGEST_WAIT) if wait < math.inf else None
 
-    def broken_limit(self) -> RacerStatus | None:
+    def broken_limit(self) -> End | None:
         """Return why the racer must be stopped now, if it must."""
         now = time.monotonic()
         if self._limits.clock == "wall":
             moment = self._returned or now
             too_long = moment - self._started >= self._limit or now - moment >= RETURN_PATIENCE
-        elif self._limit < math.inf:
-            too_long = self._cpu_so_far() > self._limit or now >= self._wall_deadline()
         else:
-            too_long = False
+            self._cpu_used = self._cpu_clock.look()
+            too_long = self._cpu_used > self._limit or now >= self._wall_deadline()
         if too_long:
-            return RacerStatus.LOST if self._best <= self._cutoff else RacerStatus.CUTOFF
+            return End.LOST if self._losing_time <= self._cutoff else End.CUTOFF
         return self._broken_memory_limit(now)
 
     @property
     def _returned(self) -> float | None:
         """When the function returned, known before all of what it returned has arrived."""
-        if len(self.streams.result) < ENDED.size:
-            return None
-        (moment,) = ENDED.unpack_from(self.streams.result)
-        # Something else may have written into the pipe.
-        return float(moment) if self._started <= moment <= time.monotonic() else None
+        result = self._genuine_result
+        return float(ENDED.unpack_from(result)[0]) if len(result) >= ENDED.size else None
 
-    def _broken_memory_limit(self, now: float) -> RacerStatus | None:
+    @property
+    def _genuine_result(self) -> bytes:
+        """What the racer itself has sent after its token so far."""
+        if not self.streams.result.startswith(self.racer.token):
+            return b""
+        return bytes(self.streams.result[TOKEN_SIZE:])
+
+    def _broken_memory_limit(self, now: float) -> End | None:
         limit_mb = self._limits.memory_limit_mb
         if limit_mb is None or now < self._memory_look:
             return None
@@ -146,11 +164,7 @@ class RacerRun:
             tree, limit_mb=limit_mb, without=os.getpid() if inherited else None
         )
         self._memory_look = now + max(MEMORY_INTERVAL, left_mb / MEMORY_GROWTH)
-        return RacerStatus.MEMORY if left_mb < 0 else None
-
-    def _cpu_so_far(self) -> float:
-        living = process_tree.living_cpu_time(process_tree.descendants(os.getpid()))
-        return living + process_tree.reaped_cpu_time() - self._reaped_before
+        return End.MEMORY if left_mb < 0 else None
 
     def _wall_deadline(self) -> float:
         return self._started + 1.0 + WALL_PER_CPU_SECOND * self._limit
@@ -161,10 +175,10 @@ class RacerRun:
         result = self._result or self._read_result()
         ended = result.ended if isinstance(result, CallEnd) else self.ended
         report = RacerReport(
-            status=self.stopped or RacerStatus.CRASHED,
+            status=self.stopped or End.CRASHED,
             started=self._started_at,
             time=ended - self._started,
-            output=self.streams.output.text,
+            output=self.streams.output.text[-KEPT_BYTES:],
             command=self._job.arguments if isinstance(self._job, CommandJob) else None,
         )
         if self.stopped is not None:
@@ -177,67 +191,93 @@ class RacerRun:
             report = replace(report, error=result.error)
         else:
             report = self._judge_exit(report)
-        return self._within_cutoff(report) if self._limits.clock == "wall" else report
+        return self._within_limits(report) if self._limits.clock == "wall" else report
 
     def _read_result(self) -> CallEnd | StartFailed | None:
         """Return what the racer has sent in the end, if that is complete."""
         try:
-            result: CallEnd | StartFailed = pickle.loads(self.streams.result[ENDED.size :])
-        except Exception:  # killed while it wrote, or something else wrote into the pipe
+            result: CallEnd | StartFailed = pickle.loads(self._genuine_result[ENDED.size :])
+        except Exception:  # killed while it wrote
             return None
         return result
 
-    def final(self, report: RacerReport) -> RacerReport:
-        """Complete the report, when nothing of the racer is alive."""
-        report = replace(report, cpu_time=process_tree.reaped_cpu_time() - self._reaped_before)
+    def final(self, report: RacerReport, *, left: Sequence[int]) -> RacerReport:
+        """Complete the report, when nothing of the racer is alive but what cannot be killed."""
+        if self._limits.clock == "cpu":
+            self._cpu_clock.look()  # for those that nobody has reaped
+        report = replace(report, cpu_time=self._cpu_clock.total())
         if self.stopped is not None:
-            return replace(report, time=time.monotonic() - self._started)
-        return self._within_cutoff(report)
-
-    def _within_cutoff(self, report: RacerReport) -> RacerReport:
-        """Correct the status of a racer that finished late, but before it could be stopped."""
-        late = self._limits.counted_time(report) > self._cutoff
-        if report.status is RacerStatus.FINISHED and late:
-            why = self._why_stopped(RacerStatus.CUTOFF)
-            return replace(report, status=RacerStatus.CUTOFF, error=why)
+            report = replace(report, time=time.monotonic() - self._started)
+        else:
+            report = self._within_limits(report)
+        if left:
+            pids = ", ".join(map(str, left))
+            error = f"processes of this racer could not be killed and are left running: {pids}"
+            report = replace(report, error="\n".join(filter(None, (report.error, error))))
         return report
 
-    def _why_stopped(self, status: RacerStatus) -> str | None:
-        if status is RacerStatus.CUTOFF:
+    def _within_limits(self, report: RacerReport) -> RacerReport:
+        """Correct the status of a racer that finished late, but before it could be stopped."""
+        seconds = self._limits.counted_time(report)
+        if report.status is not End.FINISHED or seconds <= self._limit:
+            return report
+        status = End.LOST if self._losing_time <= self._cutoff else End.CUTOFF
+        return replace(report, status=status, error=self._why_stopped(status))
+
+    def _why_stopped(self, status: End) -> str | None:
+        if status is End.CUTOFF:
             return f"reached the cutoff of {self._cutoff:g} s ({self._limits.clock} clock)"
-        if status is RacerStatus.MEMORY:
+        if status is End.MEMORY:
             return f"used more than the memory limit of {self._limits.memory_limit_mb} MB"
         return None
 
     def _judge_exit(self, report: RacerReport) -> RacerReport:
         """Judge a process by its exit code and by what it printed about itself."""
         assert self.exit_status is not None
-        error = None
         code = os.waitstatus_to_exitcode(self.exit_status)
         reported = self.streams.reports.report()
+        status, error = End.CRASHED, None
         if not isinstance(self._job, CommandJob):
-            status = RacerStatus.CRASHED
             error = f"the function {_describe_exit(code)} instead of returning"
+            if not self.racer.token.startswith(self.streams.result[:TOKEN_SIZE]):
+                error = "something other than the racer wrote into the pipe for its result"
         elif code not in self._job.success_codes:
-            status, error = RacerStatus.CRASHED, _describe_exit(code)
+            error = _describe_exit(code)
         else:
-            status, error = _judge_report(reported)
+            if self._target.read_result is not None:
+                reported, error = self._read_output(code)
+            if error is None:
+                status, error = _judge_report(reported)
         if error is not None:
             error = "\n".join(filter(None, (error, self.streams.errors.text.strip())))
         return replace(report, status=status, error=error, reported=reported)
 
+    def _read_output(self, code: int) -> tuple[ScriptReport | None, str | None]:
+        """Have the user's function read the output; return what it says, or what went wrong."""
+        assert self._target.read_result is not None
+        try:
+            reported = self._target.read_result(self.streams.output.text, code)
+            if reported is not None and not isinstance(reported, ScriptReport):
+                raise TypeError(f"read_result must return a ScriptReport or None: {reported!r}")
+        except Exception:  # a mistake in the user's function must not end the watcher
+            return None, f"read_result failed:\n{traceback.format_exc()}"
+        return reported, None
 
-def _judge_report(reported: ScriptReport | None) -> tuple[RacerStatus, str | None]:
-    if reported is None or reported.status is None:
-        return RacerStatus.FINISHED, None
-    status = _REPORTED_STATUSES.get(reported.status.upper())
+
+def _judge_report(reported: ScriptReport | None) -> tuple[End, str | None]:
+    if reported is None:
+        return End.FINISHED, None
+    said = "SUCCESS" if reported.status is None else reported.status
+    status = _REPORTED_STATUSES.get(said.upper())
     if status is None:
         known = ", ".join(_REPORTED_STATUSES)
-        return (
-            RacerStatus.CRASHED,
-            f"reported status={reported.status}, which is none of {known}",
-        )
-    return status, None if status is RacerStatus.FINISHED else f"reported status={reported.status}"
+        return End.CRASHED, f"reported status={said}, which is none of {known}"
+    if status is not End.FINISHED:
+        return status, f"reported status={said}"
+    costs = reported.cost if isinstance(reported.cost, tuple) else (reported.cost,)
+    if not all(cost is None or math.isfinite(cost) for cost in costs):
+        return End.CRASHED, f"reported cost={reported.cost}, which is not finite"
+    return End.FINISHED, None
 
 
 def _describe_exit(code: int) -> str:

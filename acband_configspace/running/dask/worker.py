@@ -1,0 +1,305 @@
+"""What runs on a worker of a Dask cluster: a supervisor for as many races as its threads allow.
+
+It is a worker plugin, so the scheduler sends it, and with it the target, once to each worker that
+there is and to each that joins later, and closes it with the worker. Tasks run in threads of the
+worker; one more thread talks to the supervisor for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from distributed import Status, Worker, WorkerPlugin, get_worker
+
+from acband_configspace.core.ends import End
+from acband_configspace.running.dask.placement import slots_of
+from acband_configspace.running.local.messages import (
+    CancelRace,
+    RaceDone,
+    StartRace,
+    TrackSettings,
+)
+from acband_configspace.running.local.track import SupervisorProcess
+from acband_configspace.running.race import RacerReport
+
+#: What a worker that is closed leaves behind; Dask's own workers mostly do, too.
+CLOSING_NOTE = {"action": "closing-worker"}
+#: Seconds beyond the grace that a worker waits for its racers to be gone.
+CLOSING_SECONDS = 2.5
+#: Seconds without a race after which the supervisor, and with it the loaded target, is given up.
+#: Whoever wanted the races may be gone without a word.
+IDLE_SECONDS = 60.0
+
+
+class RacesClosedError(RuntimeError):
+    """The race was not run to its end, because the worker or the run was closed."""
+
+
+@dataclass(frozen=True)
+class _Start:
+    race: StartRace
+    answer: Future[RaceDone]
+
+
+@dataclass(frozen=True)
+class _Close:
+    pass
+
+
+class SupervisorThread:
+    """Lets several threads share a supervisor: one thread of its own talks to it.
+
+    Parameters
+    ----------
+    open_supervisor : callable
+        Returns the supervisor to use; called for the first race, and again if the supervisor was
+        lost or given up.
+    """
+
+    def __init__(self, open_supervisor: Callable[[], SupervisorProcess]) -> None:
+        self._open_supervisor = open_supervisor
+        self._supervisor: SupervisorProcess | None = None
+        self._answers: dict[int | str, Future[RaceDone]] = {}
+        self._cancelled_ahead: set[int | str] = set()
+        self._commands: SimpleQueue[_Start | CancelRace | _Close] = SimpleQueue()
+        self._closed = False
+        self._wakeup, self._wakeup_sender = socket.socketpair()
+        for end in (self._wakeup, self._wakeup_sender):
+            end.setblocking(False)
+        self._thread = threading.Thread(target=self._serve, name="races", daemon=True)
+        self._thread.start()
+
+    def run(self, race: StartRace) -> RaceDone:
+        """Run a race and wait for its end.
+
+        Raises
+        ------
+        RacesClosedError
+            If this is closed before the race is over.
+        TargetLoadError, SupervisorDiedError
+            As the race track does.
+        """
+        answer: Future[RaceDone] = Future()
+        self._tell(_Start(race, answer))
+        return answer.result()
+
+    def cancel(self, key: int | str) -> None:
+        """Stop a race, or keep it from starting if it comes later."""
+        self._tell(CancelRace(key))
+
+    def close(self, timeout: float) -> None:
+        """Stop all races and wait until their racers are gone, at most so many seconds."""
+        self._tell(_Close())
+        self._thread.join(timeout)
+
+    def _tell(self, command: _Start | CancelRace | _Close) -> None:
+        self._commands.put(command)
+        with contextlib.suppress(OSError):  # told already, or closed
+            self._wakeup_sender.send(b"!")
+        if self._closed:  # the thread may not have seen this command any more
+            self._refuse_waiting()
+
+    def _next_command(self) -> _Start | CancelRace | _Close | None:
+        # Not ``empty`` and then ``get``: another thread may refuse what is waiting meanwhile.
+        try:
+            return self._commands.get_nowait()
+        except Empty:
+            return None
+
+    # --- in the thread of its own ------------------------------------------------------------
+
+    def _serve(self) -> None:
+        try:
+            while not self._closed:
+                self._await_event()
+                try:
+                    self._obey()
+                    self._answer()
+                except Exception as error:  # the supervisor is lost: who raced there must know
+                    self._give_up_supervisor()
+                    self._fail_all(error)
+        finally:
+            self._closed = True
+            self._give_up_supervisor()
+            self._fail_all(RacesClosedError("the worker was closed, or the run"))
+            self._refuse_waiting()
+            self._wakeup.close()
+            self._wakeup_sender.close()
+
+    def _await_event(self) -> None:
+        idle = self._supervisor is not None and not self._answers
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wakeup, selectors.EVENT_READ)
+            if self._supervisor is not None:
+                selector.register(self._supervisor, selectors.EVENT_READ)
+            happened = selector.select(IDLE_SECONDS if idle else None)
+        with contextlib.suppress(BlockingIOError):
+            self._wakeup.recv(4096)
+        # Without a race the supervisor has nothing to say but that it is gone.
+        if idle and (not happened or any(key.fileobj is self._supervisor for key, _ in happened)):
+            self._give_up_supervisor()
+
+    def _obey(self) -> None:
+        while (command := self._next_command()) is not None:
+            if isinstance(command, _Start):
+                self._start(command.race, command.answer)
+            elif isinstance(command, CancelRace):
+                if command.key in self._answers and self._supervisor is not None:
+                    self._supervisor.send(command)
+                else:
+                    self._cancelled_ahead.add(command.key)
+            else:
+                self._closed = True
+                return
+
+    def _start(self, race: StartRace, answer: Future[RaceDone]) -> None:
+        if race.key in self._cancelled_ahead:
+            self._cancelled_ahead.remove(race.key)
+            racer = RacerReport(End.CANCELLED, started=time.time())
+            answer.set_result(RaceDone(race.key, (racer,) * len(race.jobs), winner=None))
+            return
+        self._answers[race.key] = answer
+        if self._supervisor is None:
+            self._supervisor = self._open_supervisor()
+        self._supervisor.send(race)
+
+    def _answer(self) -> None:
+        if self._supervisor is not None and self._answers:
+            for done in self._supervisor.receive(0):
+                self._answers.pop(done.key).set_result(done)
+
+    def _give_up_supervisor(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.close()
+            self._supervisor = None
+
+    def _fail_all(self, error: Exception) -> None:
+        while self._answers:
+            self._answers.popitem()[1].set_exception(error)
+
+    def _refuse_waiting(self) -> None:
+        while (command := self._next_command()) is not None:
+            if isinstance(command, _Start):
+                command.answer.set_exception(RacesClosedError("no more races are run here"))
+
+
+class RacePlugin(WorkerPlugin):
+    """The races of one run on one worker.
+
+    Parameters
+    ----------
+    name : str
+        Tells the runs apart that a cluster serves.
+    settings : TrackSettings
+        What the supervisor is started with when the first race comes.
+    racers : int
+        How many racers a race usually has: the paper's k, or 1 if each trial runs for itself.
+    """
+
+    def __init__(self, name: str, settings: TrackSettings, racers: int) -> None:
+        self.name = name
+        self._settings = settings
+        self._racers = racers
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Let a worker without this package load it as a plugin that does nothing.
+
+        Otherwise one such worker would keep Dask from sending it to any other.
+        """
+
+        def load(arguments: bytes) -> WorkerPlugin:
+            import pickle
+
+            import distributed
+
+            try:
+                from acband_configspace.running.dask.worker import RacePlugin
+            except ImportError:
+                return distributed.WorkerPlugin()
+            return RacePlugin(*pickle.loads(arguments))
+
+        return load, (pickle.dumps((self.name, self._settings, self._racers)),)
+
+    def setup(self, worker: Worker) -> None:
+        """Be ready; nothing is loaded yet, so that a mistake in the target shows in a race."""
+        slots = slots_of(worker.state.nthreads, self._racers)
+        settings = self._settings
+        self._races = SupervisorThread(lambda: SupervisorProcess(settings, slots=slots))
+
+    async def teardown(self, worker: Worker) -> None:
+        """Stop the racers; the worker goes on meanwhile."""
+        await _say_goodbye(worker)
+        patience = self._settings.limits.grace + CLOSING_SECONDS
+        await asyncio.to_thread(self._races.close, patience)
+
+    def transition(self, key: Any, start: str, finish: str, **details: Any) -> None:
+        """Stop a race that nobody waits for any more.
+
+        Dask never interrupts a running task. So if the process that wanted it is gone, or the
+        scheduler gives the task up, this is the only word of it that reaches the worker.
+        """
+        if start in ("executing", "long-running") and finish == "released":
+            self._races.cancel(str(key))
+
+    def run(self, race: StartRace) -> RaceDone:
+        """Run a race; to be called in a thread that may wait."""
+        return self._races.run(race)
+
+    def cancel(self, keys: Sequence[str]) -> None:
+        """Stop races; their tasks report them as cancelled."""
+        for key in keys:
+            self._races.cancel(key)
+
+
+async def _say_goodbye(worker: Worker) -> None:
+    """Leave word that the worker is closed and not killed, so that no race is suspected of it.
+
+    A worker that gets SIGTERM, as from a batch system, leaves its scheduler without a word.
+    """
+    if worker.status in (Status.closing, Status.closed):
+        with contextlib.suppress(Exception):  # the scheduler may be gone as well
+            note = worker.scheduler.log_event(topic=worker.address, msg=CLOSING_NOTE)
+            await asyncio.wait_for(note, timeout=1)
+
+
+def make_task(run: str, race: StartRace) -> tuple[Callable[..., RaceDone], str, bytes]:
+    """Return a function and its arguments that run a race on the worker that they are sent to.
+
+    A function within a function is pickled by value, and the race comes as bytes: a worker without
+    this package that had to import it to read a message would end, with all that it runs.
+    """
+
+    def run_race(run: str, race: bytes) -> RaceDone:
+        import pickle
+
+        from acband_configspace.running.dask.worker import plugin_of_this_worker
+
+        return plugin_of_this_worker(run).run(pickle.loads(race))
+
+    return run_race, run, pickle.dumps(race)
+
+
+def plugin_of_this_worker(run: str) -> RacePlugin:
+    """Return the plugin of a run on the worker that this task is on."""
+    plugin = get_worker().plugins.get(run)
+    if not isinstance(plugin, RacePlugin):
+        raise RacesClosedError(f"{run} is not, or no more, set up on this worker")
+    return plugin
+
+
+def cancel_races(run: str, keys: Sequence[str], dask_worker: Worker) -> None:
+    """Stop races on a worker: for ``Client.run``, which does not wait for a free thread."""
+    plugin = dask_worker.plugins.get(run)
+    if isinstance(plugin, RacePlugin):
+        plugin.cancel(keys)

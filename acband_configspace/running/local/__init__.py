@@ -1,0 +1,1 @@
+"""Races on this machine: the race track and the processes below it."""

@@ -1,0 +1,221 @@
+"""What the processes of a race track tell each other.
+
+::
+
+    user's process  --Setup, StartRace, CancelRace-->  supervisor
+                    <--Ready, SetupFailed, RaceDone--
+    supervisor      --RunRacer, LowerLimit, StopRacer-->  watcher
+                    <--Finished, RacerReport--
+    racer           --its token, the moment, then CallEnd or StartFailed-->  watcher
+
+On a Dask cluster ``TrackSettings``, ``StartRace`` and ``RaceDone`` travel between the user's
+process and the workers.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from acband_configspace.core.ends import End
+from acband_configspace.running.race import RacerReport, TrackLimits
+
+#: When a function returned, by the system-wide monotonic clock.
+ENDED = struct.Struct("d")
+#: A returned value whose pickle has more bytes is cut: every race's report is kept.
+LARGEST_VALUE = 10_000
+#: So many characters of a repr are kept...
+LONGEST_TEXT = 1000
+#: ... and the parts of a large tuple or dictionary that has no more than these.
+MOST_PARTS = 20
+
+
+@dataclass(frozen=True)
+class CommandJob:
+    """Replace the racer's process by this command."""
+
+    arguments: tuple[str, ...]
+    success_codes: frozenset[int] = frozenset({0})
+    """The exit codes of a run that came to its end."""
+
+
+@dataclass(frozen=True)
+class CallJob:
+    """Call the target function with these pickled arguments."""
+
+    arguments: bytes
+
+
+@dataclass(frozen=True)
+class BrokenJob:
+    """A racer whose command could not even be put together."""
+
+    error: str
+
+
+Job = CommandJob | CallJob | BrokenJob
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """What a supervisor loads before it can start racers, pickled, and what it holds them to."""
+
+    function: bytes | None
+    """The function the racers call."""
+    read_result: bytes | None
+    """The function that reads the output of commands, if it is not SMAC's convention."""
+    shared: bytes
+    """The object that the arguments of calls refer to."""
+    limits: TrackLimits
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The first message: everything the supervisor must know."""
+
+    arguments: list[str]
+    """The user's ``sys.argv``, which a target may look at."""
+    settings: TrackSettings
+    slots: int
+    user_process: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The target is loaded; racers can start."""
+
+
+@dataclass(frozen=True)
+class SetupFailed:
+    """The target could not be loaded."""
+
+    traceback: str
+
+
+@dataclass(frozen=True)
+class StartRace:
+    """Queue a race; the number, or on a cluster the name, tells it from all others."""
+
+    key: int | str
+    jobs: tuple[Job, ...]
+    limits: tuple[float, ...]
+    stop_losers: bool
+
+
+@dataclass(frozen=True)
+class CancelRace:
+    """Stop a race, or forget it if it has not begun."""
+
+    key: int | str
+
+
+@dataclass(frozen=True)
+class RaceDone:
+    """A race is over; what functions returned is still pickled."""
+
+    key: int | str
+    racers: tuple[RacerReport, ...]
+    winner: int | None
+
+
+@dataclass(frozen=True)
+class RunRacer:
+    """Start a racer, which has lost if it takes longer than the limit."""
+
+    job: Job
+    limit: float
+
+
+@dataclass(frozen=True)
+class LowerLimit:
+    """Another racer of the race has finished in this time."""
+
+    limit: float
+
+
+@dataclass(frozen=True)
+class StopRacer:
+    """The race is cancelled."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The racer has finished in this time; its report follows once its tree is gone."""
+
+    time: float
+
+
+@dataclass(frozen=True)
+class CallEnd:
+    """A Python function has returned or raised."""
+
+    ended: float
+    """By the system-wide monotonic clock: no time between the processes is lost."""
+    status: End
+    error: str | None = None
+    returned: PickledValue | None = None
+
+
+@dataclass(frozen=True)
+class StartFailed:
+    """A command could not be started."""
+
+    error: str
+
+
+@dataclass(frozen=True)
+class PickledValue:
+    """A returned value, on its way to the user's process through processes that need not know it.
+
+    The values of a function's module may not be importable, or may not be picklable at all.
+    """
+
+    pickled: bytes | None
+    text: str
+
+    @classmethod
+    def of(cls, value: object) -> PickledValue:
+        """Pickle a value, shortened if it is large, or describe it if that is impossible."""
+        try:
+            short, pickled = _shortened(value, LARGEST_VALUE)
+            repr(short)  # whoever gets the value may want to show it
+        except Exception:  # __reduce__ and friends may raise anything
+            return cls(None, description(value))
+        return cls(pickled, f"a {type(value).__name__} that cannot be loaded here")
+
+    def load(self) -> Any:
+        """Return the value, or its description."""
+        if self.pickled is None:
+            return self.text
+        try:
+            return pickle.loads(self.pickled)
+        except Exception:  # likewise __setstate__
+            return self.text
+
+
+def _shortened(value: object, most_bytes: int) -> tuple[object, bytes]:
+    """Return a value and its pickle; of a large one the small parts, and text for the others.
+
+    A cost is often returned together with all that is known of the run: the cost must survive.
+    """
+    pickled = pickle.dumps(value)
+    if len(pickled) <= most_bytes:
+        return value, pickled
+    short: object = description(value)
+    if isinstance(value, (tuple, dict)) and len(value) <= MOST_PARTS:
+        share = most_bytes // len(value)
+        if isinstance(value, dict):
+            short = {name: _shortened(part, share)[0] for name, part in value.items()}
+        else:
+            short = tuple(_shortened(part, share)[0] for part in value)
+    return short, pickle.dumps(short)
+
+
+def description(value: object) -> str:
+    """Return the beginning of an object's repr, whatever that raises."""
+    try:
+        return repr(value)[:LONGEST_TEXT]
+    except Exception:
+        return object.__repr__(value)
