@@ -1,17 +1,23 @@
-"""Experiments on runtime tables: AC-Band by table look-up, in milliseconds.
+"""Experiments on runtime tables: AC-Band and its rivals by table look-up, in milliseconds.
 
 ``python -m acband_configspace.benchmark --help`` lists the experiments.
 """
 
-from acband_configspace.benchmark.loaders import load_shipped, load_table
 from acband_configspace.benchmark.simulation import SimulationResult, simulate
-from acband_configspace.benchmark.tables import RuntimeTable, synthetic_table
+from acband_configspace.benchmark.tables import (
+    RuntimeTable,
+    load_shipped,
+    load_table,
+    open_table,
+    synthetic_table,
+)
 
 __all__ = [
     "RuntimeTable",
     "SimulationResult",
     "load_shipped",
     "load_table",
+    "open_table",
     "simulate",
     "synthetic_table",
 ]

@@ -1,4 +1,4 @@
-"""MiniSat, as Debian packages it: its options as a space, generated formulas, its own clock."""
+"""MiniSat, as Debian packages it: its options as a space, and generated formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from acband_configspace.core.ends import End
 from acband_configspace.running.race import RacerReport
 from acband_configspace.running.targets import CommandTarget, Target
 
-_CPU_TIME = re.compile(r"^CPU time\s*: *(\S+) s", re.MULTILINE)
 _ANSWER = re.compile(r"^(UN)?SATISFIABLE", re.MULTILINE)
 
 
@@ -66,7 +65,11 @@ def minisat_arguments(
 
 
 class MiniSat:
-    """MiniSat on formulas of eight families. It measures its own CPU time, start-up included."""
+    """MiniSat on formulas of eight families, measured by the CPU time of its process.
+
+    MiniSat's own clock counts user time only, and reads 0 in about 2 % of runs of a few
+    milliseconds, where the kernel has booked all of it as system time.
+    """
 
     name = "minisat"
 
@@ -104,13 +107,12 @@ class MiniSat:
         return CommandTarget("minisat", to_arguments=minisat_arguments)
 
     def seconds(self, report: RacerReport, cutoff: float) -> float:
-        """Read MiniSat's own CPU time. Its exit code says SAT or UNSAT, so it is no failure."""
+        """Return the CPU time. The exit code says SAT or UNSAT, so it is no failure."""
         if report.status in (End.CUTOFF, End.MEMORY):
             return float("inf")
-        time, answer = _CPU_TIME.search(report.output), _ANSWER.search(report.output)
-        if time is None or answer is None:
+        if _ANSWER.search(report.output) is None:
             raise RuntimeError(f"minisat gave no answer: {report.error}\n{report.output}")
-        return float(time[1]) if float(time[1]) < cutoff else float("inf")
+        return report.cpu_time if report.cpu_time < cutoff else float("inf")
 
 
 def _rounded(configuration: Mapping[str, Any]) -> Configuration:

@@ -73,8 +73,10 @@ def record(
 
     That is the whole table, unless the deadline, by ``time.monotonic()``, has come before.
 
-    Raises:
-        ValueError: if the journal is that of another recording.
+    Raises
+    ------
+    ValueError
+        If the journal is that of another recording.
     """
     runtimes = np.full((plan.n_configs, plan.n_instances), np.nan, dtype=np.float32)
     header = _read_journal(journal, _header(solver, plan), runtimes)  # before anything is written

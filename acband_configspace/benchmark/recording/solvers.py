@@ -20,8 +20,10 @@ class Solver(Protocol):
     def version(self) -> str:
         """Return which version runs here.
 
-        Raises:
-            FileNotFoundError: if the solver is not installed.
+        Raises
+        ------
+        FileNotFoundError
+            If the solver is not installed.
         """
 
     def configurations(self, count: int, seed: int) -> Sequence[Configuration]:
@@ -36,8 +38,10 @@ class Solver(Protocol):
     def seconds(self, report: RacerReport, cutoff: float) -> float:
         """Return the CPU time of a run, infinite if it did not solve the instance in time.
 
-        Raises:
-            RuntimeError: if the run failed for another reason than time or memory.
+        Raises
+        ------
+        RuntimeError
+            If the run failed for another reason than time or memory.
         """
 
 

@@ -1,1 +1,0 @@
-"""AC-Band and its competitors behind one interface, each written from its paper."""

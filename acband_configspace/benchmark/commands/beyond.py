@@ -1,0 +1,186 @@
+"""Measure what goes beyond the paper: early stopping, the playoff, one epoch, the presets.
+
+Prints, for each table, k and α, the gap to the best configuration (mean and 90 % quantile) and
+the CPU time of each variant, beside those of the paper's rule; then the presets beside the
+paper's. Tables are made up unless recorded ones are given; with few instances, budgets of 1, 3
+and 10 times their number are measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import functools
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acband_configspace.benchmark.simulation import simulate
+from acband_configspace.benchmark.tables import RuntimeTable, family_table, synthetic_table
+from acband_configspace.benchmark.tables.sources import HELP, open_table
+from acband_configspace.core.checks import whole_number
+from acband_configspace.core.presets import PRESETS
+from acband_configspace.core.schedule import Schedule
+
+DAY = 86_400.0
+#: What is measured beside the paper's rule, with the same k and α.
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "lossless": {"early_stopping": 0.0},
+    "level 0.01": {"early_stopping": 0.01},
+    "level 0.1": {"early_stopping": 0.1},
+    "level 0.1, playoff 400": {"early_stopping": 0.1, "playoff": 400},
+    "level 0.1, one epoch": {"early_stopping": 0.1, "n_epochs": 1},
+}
+#: Tables with fewer instances are measured at several budgets.
+MANY_INSTANCES = 5000
+MADE_UP: Mapping[str, Callable[[], RuntimeTable]] = {
+    "log-normal 948 × 20118": functools.partial(synthetic_table, 948, 20118, seed=1),
+    "narrow 1000 × 20000": functools.partial(synthetic_table, 1000, 20000, spread=0.3, seed=2),
+    "families 1000 × 20000": functools.partial(family_table, 1000, 20000, seed=3),
+    "hard families 1000 × 20000": functools.partial(family_table, 1000, 20000, seed=4),
+    "few instances 301 × 331": functools.partial(family_table, 301, 331, seed=5),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One setting on one table, for some seeds."""
+
+    table: str
+    settings: Mapping[str, Any]
+    seeds: range
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The gaps and CPU times of one job, a value per seed."""
+
+    gaps: npt.NDArray[np.float64] = field(repr=False)
+    cpu_times: npt.NDArray[np.float64] = field(repr=False)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--seeds", type=int, default=30, help="runs per setting")
+    parser.add_argument("--k", type=int, nargs="+", default=[2, 4, 8])
+    parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.01])
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        help=f"{HELP}; may be given several times, and replaces the made-up ones",
+    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the comparisons."""
+    whole_number("seeds", arguments.seeds, at_least=1)
+    names = arguments.table or list(MADE_UP)
+    seeds = range(arguments.seeds)
+    with concurrent.futures.ProcessPoolExecutor(arguments.workers) as pool:
+        for name in names:
+            table = _table(name)
+            print(f"\n{name}: {table.n_configs} configurations, {table.n_instances} instances")
+            many = table.n_instances >= MANY_INSTANCES
+            for times in (1,) if many else (1, 3, 10):
+                if not many:
+                    print(f"\n  budget of {times} × the instances")
+                _print_variants(pool, name, table, arguments, seeds, times)
+                _print_presets(pool, name, table, seeds, times)
+    return 0
+
+
+def _print_variants(
+    pool: concurrent.futures.Executor,
+    name: str,
+    table: RuntimeTable,
+    arguments: argparse.Namespace,
+    seeds: range,
+    times: int,
+) -> None:
+    for alpha in arguments.alpha:
+        for k in arguments.k:
+            jobs = []
+            for variant in VARIANTS.values():
+                draws = _draws(table, alpha, variant.get("n_epochs"))
+                settings = {**variant, **draws, **_budget(table, times), "k": k}
+                jobs.append(Job(name, settings, seeds))
+            _print_results(f"α = {alpha}, k = {k}", VARIANTS, pool.map(measure, jobs))
+
+
+def _print_presets(
+    pool: concurrent.futures.Executor, name: str, table: RuntimeTable, seeds: range, times: int
+) -> None:
+    jobs = []
+    for preset in PRESETS.values():
+        settings = preset.settings()
+        settings |= _draws(table, settings.pop("alpha"), preset.n_epochs)
+        settings |= _budget(table, times * preset.budget_share)
+        jobs.append(Job(name, settings, seeds))
+    _print_results("presets", PRESETS, pool.map(measure, jobs))
+
+
+def _budget(table: RuntimeTable, times: float) -> dict[str, Any]:
+    return {"budget": int(times * table.n_instances), "reuse": times > 1}
+
+
+def _draws(table: RuntimeTable, alpha: float | None, n_epochs: int | None) -> dict[str, Any]:
+    """Return α, or N if a small table has no room for it: as many as all epochs can draw."""
+    if alpha is None:
+        return {"alpha": None}
+    for n in range(table.n_configs - 1, 0, -1):
+        largest = Schedule.plan(10**9, n_candidates=n, n_epochs=n_epochs)
+        if largest.n_configs < table.n_configs:
+            break
+    wanted = Schedule.plan(10**9, alpha=alpha, n_epochs=n_epochs)
+    return {"alpha": alpha} if wanted.n_candidates <= n else {"n_candidates": n}
+
+
+def _print_results(title: str, names: Iterable[str], results: Iterable[Measured | str]) -> None:
+    print(f"\n  {title:24}  gap: mean   (±)     90 %   × paper   CPU days   × paper")
+    base: Measured | None = None
+    for name, result in zip(names, results, strict=True):
+        if isinstance(result, str):
+            print(f"  {name:24}  {result}")
+            continue
+        base = result if base is None else base
+        gap, cpu = result.gaps.mean(), result.cpu_times.mean()
+        error = result.gaps.std() / np.sqrt(len(result.gaps))
+        relative = gap / base.gaps.mean() if base.gaps.mean() > 0 else np.nan
+        print(
+            f"  {name:24}  {gap:9.3f}  {error:6.3f}  {np.quantile(result.gaps, 0.9):7.3f}  "
+            f"{relative:8.2f}  {cpu / DAY:9.3f}  {cpu / base.cpu_times.mean():8.2f}"
+        )
+
+
+@functools.lru_cache(maxsize=1)
+def _table(name: str) -> RuntimeTable:
+    if name in MADE_UP:
+        return MADE_UP[name]()
+    return open_table(name)
+
+
+@functools.lru_cache(maxsize=1)
+def _gaps(name: str) -> npt.NDArray[np.float64]:
+    means = _table(name).mean_runtimes()
+    gaps: npt.NDArray[np.float64] = means / means.min() - 1.0
+    return gaps
+
+
+def measure(job: Job) -> Measured | str:
+    """Run a job; a setting that the table has no room for is answered with the reason."""
+    table, gaps = _table(job.table), _gaps(job.table)
+    try:
+        results = [simulate(table, **job.settings, seed=seed) for seed in job.seeds]
+    except ValueError as reason:
+        return str(reason)
+    return Measured(
+        np.array([gaps[result.incumbent] for result in results]),
+        np.array([result.cpu_time for result in results]),
+    )

@@ -1,0 +1,191 @@
+"""Repeat the paper's experiments on a runtime table, beside its competitors.
+
+Prints the paper's tables (µ and σ over seeds, for each α), writes all runs to a CSV file and draws
+CPU time against the gap to the best configuration, the Pareto front marked. The same seeds give
+the same numbers, with any number of workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from acband_configspace.benchmark.commands.paper_grid import (
+    Job,
+    Row,
+    car_grid,
+    hyperband_grid,
+    main_grid,
+    run_jobs,
+)
+from acband_configspace.benchmark.commands.paper_spread import savings_by_spread
+from acband_configspace.benchmark.commands.paper_summary import (
+    as_csv,
+    as_table,
+    claims,
+    computing_times,
+    summarise,
+)
+from acband_configspace.benchmark.methods.acband import ACBand
+from acband_configspace.benchmark.methods.compiled import IS_COMPILED
+from acband_configspace.benchmark.methods.registry import METHODS, PAPER_METHODS
+from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.benchmark.tables.sources import HELP, open_table
+from acband_configspace.core.checks import whole_number
+
+EXPERIMENTS = {
+    "main": "Tables 1 and 2 and the figures: all methods for each α",
+    "car": "Table 3: AC-Band with as many configurations (N) as CAR++",
+    "hyperband": "Table 4: AC-Band with as many configurations (N) as Hyperband",
+    "spread": "what AC-Band saves on made-up tables in the shape of the paper's SAT data, as their "
+    "configurations differ more and more (the table is not used)",
+}
+#: Tables with fewer instances get a budget of three times their number: enough for AC-Band to draw
+#: hundreds of configurations, and not more than the four or five brackets of Hyperband can use.
+FEW_INSTANCES = 1000
+#: Most expensive first, so that no worker is left with a long run in the end.
+_SLOW_FIRST = ("irace", "smac-ac", "smac-hb", "spc", "sp", "lab", "car", "icar", "car++")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("--table", default="minisat", help=HELP)
+    parser.add_argument("--cutoff", type=float, help="seconds, if the file does not say")
+    parser.add_argument(
+        "--experiment",
+        nargs="+",
+        choices=EXPERIMENTS,
+        default=["main"],
+        help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items()),
+    )
+    parser.add_argument(
+        "--methods", nargs="+", choices=[*METHODS, "all"], default=list(PAPER_METHODS),
+        metavar="METHOD",
+        help=f"some of {', '.join(METHODS)}, or 'all' of them; by default those of the paper",
+    )  # fmt: skip
+    parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.02, 0.01])
+    parser.add_argument("--delta", type=float, default=0.05)
+    parser.add_argument("--k", type=int, nargs="+", default=[2, 4, 8, 16])
+    parser.add_argument("--eta", type=int, nargs="+", default=[4, 5, 6, 8])
+    parser.add_argument(
+        "--times",
+        type=int,
+        help="budget in multiples of the table's instances, which are then used again; by default "
+        f"1 as in the paper, but 3 if there are fewer than {FEW_INSTANCES}",
+    )
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each setting")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--output", type=Path, default=Path("acband_paper"), help="a folder")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the experiments and report them."""
+    whole_number("seeds", arguments.seeds, at_least=1)
+    table = open_table(arguments.table, cutoff=arguments.cutoff)
+    print(
+        f"{arguments.table}: {table.n_configs} configurations × {table.n_instances} instances, "
+        f"cutoff {table.cutoff:g} s, δ = {arguments.delta:g}, {arguments.seeds} seeds, budget of "
+        f"{_times(table, arguments.times)} × the instances"
+    )
+    if not IS_COMPILED:
+        print("numba is not installed: the CapsAndRuns family is slow (pip install numba)")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for experiment in arguments.experiment:
+        _run_experiment(table, experiment, arguments)
+    return 0
+
+
+def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Namespace) -> None:
+    seeds, times = range(arguments.seeds), _times(table, arguments.times)
+    if experiment == "spread":
+        run_jobs_on = functools.partial(_with_progress, workers=arguments.workers)
+        print(f"\n{savings_by_spread(arguments.alpha, arguments.delta, seeds, run_jobs_on)}")
+        return
+    if experiment == "main":
+        jobs = main_grid(
+            table,
+            list(METHODS) if "all" in arguments.methods else arguments.methods,
+            arguments.alpha,
+            arguments.delta,
+            arguments.k,
+            arguments.eta,
+            seeds,
+            times,
+        )
+    elif experiment == "car":
+        jobs = car_grid(table, arguments.alpha, arguments.delta, arguments.k, seeds, times)
+    else:
+        jobs = hyperband_grid(table, arguments.eta, arguments.k, seeds, times)
+    if note := _lowered(jobs):
+        print(f"\n{note}")
+    start = time.perf_counter()
+    rows = _with_progress(table, jobs, experiment, arguments.workers)
+    cells = summarise(rows)
+    print(f"\n{EXPERIMENTS[experiment]}\n\n{as_table(cells)}\n\n{_counts(rows)}")
+    print(f"\n{claims(cells)}" if experiment == "main" else "")
+    print(f"\nCPU time of the simulations:\n{computing_times(rows)}")
+    print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.workers} workers")
+    path = arguments.output / f"{experiment}.csv"
+    path.write_text(as_csv(rows))
+    print(f"wrote {path}")
+    try:
+        from acband_configspace.benchmark.commands.paper_figure import draw
+
+        figure = arguments.output / f"{experiment}.png"
+        draw(cells, figure, f"{arguments.table} (δ = {arguments.delta:g})")
+        print(f"wrote {figure}")
+    except ImportError:
+        print("no figure: matplotlib is not installed (the extra 'plot')")
+
+
+def _times(table: RuntimeTable, times: int | None) -> int:
+    if times is not None:
+        return times
+    return 3 if table.n_instances < FEW_INSTANCES else 1
+
+
+def _lowered(jobs: Sequence[Job]) -> str:
+    """Say for which α the table has fewer configurations than AC-Band would draw."""
+    lowered = {
+        job.alpha: job.method.n_candidates
+        for job in jobs
+        if isinstance(job.method, ACBand) and job.lowered
+    }
+    if not lowered:
+        return ""
+    settings = ", ".join(f"N = {n}" + (f" for α = {a:g}" if a else "") for a, n in lowered.items())
+    return f"the table is too small for AC-Band's N, which is lowered: {settings}"
+
+
+def _counts(rows: Sequence[Row]) -> str:
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        name = row.method if row.family == "hyperband" else row.family
+        known = counts.setdefault(name, [])
+        if row.n_configs not in known:
+            known.append(row.n_configs)
+    said = (f"{name} {', '.join(map(str, numbers))}" for name, numbers in counts.items())
+    return "configurations tried: " + "; ".join(said)
+
+
+def _with_progress(table: RuntimeTable, jobs: Sequence[Job], title: str, workers: int) -> list[Row]:
+    """Run the jobs, the slow ones first, and return their rows in the order of the jobs."""
+    slow = {family: place for place, family in enumerate(_SLOW_FIRST)}
+    order = sorted(
+        range(len(jobs)), key=lambda i: (slow.get(jobs[i].family, 99), jobs[i].alpha or 0, i)
+    )
+    results = run_jobs(table, [jobs[i] for i in order], workers=workers)
+    rows: list[Row | None] = [None] * len(jobs)
+    with Progress(transient=True, console=Console(stderr=True)) as progress:
+        task = progress.add_task(title, total=len(jobs))
+        for number, row in results:
+            rows[order[number]] = row
+            progress.advance(task)
+    return [row for row in rows if row is not None]

@@ -1,0 +1,87 @@
+"""What runs cost: looks them up in compiled code, and pays for each second of a run once.
+
+There are two accounts. A method may ask for more runs than a table has instances; they then come
+again. Who runs a solver would not run it again where the result is known, so the CPU time we report
+pays for each pair of a configuration and an instance once. The other account takes an instance
+that comes again for a fresh one, as its authors' proofs do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from acband_configspace.benchmark.methods.compiled import compiled
+from acband_configspace.benchmark.methods.method import MethodResult, Numbers
+
+Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+Runtimes = npt.NDArray[Any]
+
+# Places in an account's totals.
+CPU_TIME, CPU_TIME_WITH_REPEATS, LAST_RUN = 0, 1, 2
+
+
+class Account(NamedTuple):
+    """What has been paid for so far."""
+
+    paid: Runtimes
+    """The longest run paid for, for each configuration and each instance of the table."""
+    paid_runs: Floats
+    """The same for each configuration's first runs, by number: the runs that are ever resumed in
+    the account where instances that come again are fresh ones."""
+    totals: Floats
+    """CPU time, CPU time with repeats, and the highest number of a run."""
+
+
+def new_account(runtimes: Runtimes, n_resumed: int = 0) -> Account:
+    """Return an empty account for these configurations × instances.
+
+    Parameters
+    ----------
+    n_resumed
+        How many of a configuration's runs may be started anew and are then resumed instead.
+    """
+    kind = np.result_type(runtimes.dtype, np.float32)
+    return Account(
+        np.zeros(runtimes.shape, dtype=kind), np.zeros((len(runtimes), n_resumed)), np.zeros(3)
+    )
+
+
+@compiled
+def runtime_of(runtimes: Runtimes, i: int, run: int, cutoff: float) -> float:
+    """Look a run up, by its number: beyond the table's instances they come again."""
+    return min(float(runtimes[i, run % runtimes.shape[1]]), cutoff)
+
+
+@compiled
+def pay(account: Account, i: int, run: int, before: float, after: float) -> None:
+    """Pay for continuing a run from ``before`` to ``after``, except for what is paid already."""
+    account.totals[LAST_RUN] = max(account.totals[LAST_RUN], run)
+    instance = run % account.paid.shape[1]
+    paid = np.float64(account.paid[i, instance])
+    if after > paid:
+        account.totals[CPU_TIME] += after - paid
+        account.paid[i, instance] = after
+    if run < account.paid_runs.shape[1]:
+        before = max(before, account.paid_runs[i, run])
+        account.paid_runs[i, run] = max(after, account.paid_runs[i, run])
+    if after > before:
+        account.totals[CPU_TIME_WITH_REPEATS] += after - before
+
+
+def result_from(account: Account, rows: Numbers, best: int, **extra: Any) -> MethodResult:
+    """Return the result of a method that runs one configuration at a time."""
+    n_runs = int(account.totals[LAST_RUN]) + 1
+    return MethodResult(
+        incumbent=int(rows[best]),
+        cpu_time=float(account.totals[CPU_TIME]),
+        wall_time=float(account.totals[CPU_TIME]),
+        n_configs=len(rows),
+        n_instances=min(n_runs, account.paid.shape[1]),
+        configurations=tuple(rows.tolist()),
+        cpu_time_with_repeats=float(account.totals[CPU_TIME_WITH_REPEATS]),
+        extra={"n_runs_of_a_configuration": n_runs, **extra},
+    )

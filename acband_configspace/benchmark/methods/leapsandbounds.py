@@ -1,0 +1,134 @@
+"""LeapsAndBounds (Weisz et al., 2018): tests all configurations for longer and longer time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from acband_configspace.benchmark.methods.account import (
+    Account,
+    Runtimes,
+    new_account,
+    pay,
+    result_from,
+    runtime_of,
+)
+from acband_configspace.benchmark.methods.caps_kernel import GROWTH, SUM_OF_STAGES
+from acband_configspace.benchmark.methods.compiled import compiled, gathered
+from acband_configspace.benchmark.methods.method import (
+    MethodResult,
+    candidates,
+    drawn_order,
+    enough_rows,
+)
+from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.core.checks import probability
+
+#: Phases until θ has grown by a factor of 10^10: there is room to resume the runs of as many.
+MANY_PHASES = 100
+
+
+@dataclass(frozen=True)
+class LeapsAndBounds:
+    """LeapsAndBounds on as many configurations as AC-Band's N for α and ζ.
+
+    Parameters as in its experiments: ε = δ = 0.2, ζ = 0.1, a first guess θ of κ_0 = 1 s of 900
+    for the best mean, which grows by a factor 1.25. In every phase it asks for its runs anew, but
+    resumes them, as its authors report too. Constants, among them 44 in b, are those of the code
+    published with it.
+    """
+
+    alpha: float = 0.05
+    zeta: float = 0.1
+    capped_share: float = 0.2
+    epsilon: float = 0.2
+    growth: float = 1.25
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "zeta", "capped_share", "epsilon"):
+            probability(name, getattr(self, name))
+        if not self.growth > 1:
+            raise ValueError(f"growth must be above 1 but got {self.growth!r}")
+
+    @property
+    def name(self) -> str:
+        """As its paper calls it."""
+        return "LeapsAndBounds"
+
+    def run(self, table: RuntimeTable, seed: int) -> MethodResult:
+        """Raise θ until a configuration's mean is known to be below it."""
+        rows, columns = drawn_order(table, seed)
+        n = enough_rows(table, candidates(self.alpha, self.zeta))
+        runtimes = gathered(table, rows[:n], columns)
+        account = new_account(runtimes, n_resumed=self._n_runs(n, MANY_PHASES))
+        guess, phase = table.cutoff / 900.0 * 16 / 7, 0
+        while True:
+            phase += 1
+            means = np.array(
+                [
+                    estimate(
+                        runtimes, i, table.cutoff, self._n_runs(n, phase), guess, phase,
+                        self.capped_share, self.epsilon, self.zeta, account,
+                    )
+                    for i in range(n)
+                ]
+            )  # fmt: skip
+            if means.min() < guess:
+                break
+            guess *= self.growth
+        return result_from(account, rows[:n], int(means.argmin()), phases=phase)
+
+    def _n_runs(self, n: int, phase: int) -> int:
+        """Return b: so many runs bound the mean of each of n configurations in a phase."""
+        failure = 120 * n * phase * (phase + 1) / self.zeta
+        return math.ceil(44 * math.log(failure) / (self.capped_share * self.epsilon**2))
+
+
+@compiled
+def estimate(
+    runtimes: Runtimes,
+    i: int,
+    cutoff: float,
+    n_runs: int,
+    guess: float,
+    phase: int,
+    capped_share: float,
+    epsilon: float,
+    zeta: float,
+    account: Account,
+) -> float:
+    """Return the capped mean of a configuration, or θ if it is not below (Appendix D there)."""
+    n_configs = runtimes.shape[0]
+    left = n_runs * guess
+    cap = 4.0 * guess / (3.0 * capped_share)
+    total, squares, stage, stage_end, log_term = 0.0, 0.0, 0, 1.0, 0.0
+    for j in range(n_runs):
+        elapsed = min(runtime_of(runtimes, i, j, cutoff), left, cap)
+        pay(account, i, j, 0.0, elapsed)
+        left -= elapsed
+        if left <= 0.0:
+            return guess
+        total += elapsed
+        squares += elapsed * elapsed
+        n = j + 1
+        if n > stage_end:
+            stage += 1
+            share = np.floor(GROWTH**stage) / stage_end
+            stage_end = np.floor(GROWTH**stage)
+            # 2.61238 = Σ k^-1.5: the phases' failure probabilities add up to one.
+            events = 2.1 * phase**1.5 * 2.61238 * stage**1.1 * SUM_OF_STAGES * n_configs / zeta
+            log_term = share * np.log(3.0 * events)
+        if n > 1 and log_term > 0.0:
+            mean = total / n
+            variance = max(squares / n - mean * mean, 0.0)
+            confidence = np.sqrt(2.0 * variance * log_term / n) + 3.0 * cap * log_term / n
+            lower = mean - confidence
+            if (1.0 + 3.0 * epsilon / 7.0) * lower > guess and mean > guess:
+                return guess
+            failure = 120.0 * n_configs * phase * (phase + 1) * j * (j + 1) / zeta
+            enough = np.ceil(32.0 * np.log(failure) / capped_share)
+            if n >= enough and confidence <= epsilon / 3.0 * (mean + lower):
+                return mean
+    return total / n_runs

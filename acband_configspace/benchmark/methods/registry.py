@@ -1,0 +1,108 @@
+"""The methods by name: those of the paper's experiments, and those that can be stopped any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from acband_configspace.benchmark.methods.acband import AnytimeACBand
+from acband_configspace.benchmark.methods.anytime import AnytimeMethod
+from acband_configspace.benchmark.methods.anytime_halving import AnytimeHalving, AnytimeHyperband
+from acband_configspace.benchmark.methods.method import Method
+from acband_configspace.benchmark.methods.random_racing import RandomRacing
+from acband_configspace.benchmark.methods.roar import Roar
+
+#: The methods of the paper's tables, in their order.
+PAPER_METHODS = ("icar", "car++", "car", "acband", "hyperband")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a row of the paper's tables is for."""
+
+    alpha: float
+    delta: float
+    ks: Sequence[int]
+    etas: Sequence[int]
+    times: int = 1
+    """AC-Band's budget in multiples of the table's instances."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How to make the variants of a method."""
+
+    build: Callable[[Setting], Sequence[Method]]
+    uses_alpha: bool = True
+    """Whether the number of configurations follows from α; otherwise it runs once for all α."""
+
+
+def _load(module: str, name: str) -> Any:
+    # Imported when asked for: some need packages that are extras.
+    return getattr(import_module(f"acband_configspace.benchmark.methods.{module}"), name)
+
+
+def _one(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+    return lambda setting: [_load(module, name)(alpha=setting.alpha, **fixed)]
+
+
+def _caps(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+    # AC-Band's δ, the probability to fail, is ζ in that line of work.
+    return lambda setting: [_load(module, name)(alpha=setting.alpha, zeta=setting.delta, **fixed)]
+
+
+def _for_each_k(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+    return lambda s: [
+        _load(module, name)(k=k, alpha=s.alpha, delta=s.delta, times=s.times, **fixed) for k in s.ks
+    ]
+
+
+def _halving(**fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+    return lambda s: [
+        _load("halving", "SuccessiveHalving")(eta=eta, alpha=s.alpha, delta=s.delta, **fixed)
+        for eta in s.etas
+    ]
+
+
+METHODS: Mapping[str, Entry] = {
+    "acband": Entry(_for_each_k("acband", "ACBand")),
+    "one-epoch": Entry(_for_each_k("acband", "ACBand", n_epochs=1)),
+    "hyperband": Entry(
+        lambda s: [_load("halving", "Hyperband")(eta=eta, times=s.times) for eta in s.etas],
+        uses_alpha=False,
+    ),
+    "sh": Entry(_halving()),
+    "sh-equal": Entry(_halving(equal_rounds=True)),
+    "car": Entry(_caps("capsandruns", "CapsAndRuns")),
+    "car++": Entry(_caps("capsandruns", "CapsAndRuns", improved=True)),
+    "icar": Entry(_caps("impatient", "ImpatientCapsAndRuns")),
+    "icar-guess": Entry(_caps("impatient", "ImpatientCapsAndRuns", guess_first=True)),
+    "lab": Entry(_one("leapsandbounds", "LeapsAndBounds")),
+    "sp": Entry(_one("procrastination", "StructuredProcrastination")),
+    "spc": Entry(_one("procrastination_confidence", "ProcrastinationWithConfidence")),
+    "racing": Entry(_for_each_k("uniform_racing", "UniformRacing")),
+    "smac-ac": Entry(lambda s: [_load("smac", "SmacOnTable")("ac")], uses_alpha=False),
+    "smac-hb": Entry(lambda s: [_load("smac", "SmacOnTable")("hyperband")], uses_alpha=False),
+    "irace": Entry(lambda s: [_load("irace", "Irace")()], uses_alpha=False),
+}
+
+
+def build(name: str, setting: Setting) -> Sequence[Method]:
+    """Return the variants of a method."""
+    if name not in METHODS:
+        raise ValueError(f"methods must be some of {', '.join(METHODS)} but got {name!r}")
+    return METHODS[name].build(setting)
+
+
+#: Methods that search until a limit of CPU time or of trials, by their names on the command line.
+ANYTIME_METHODS: Mapping[str, AnytimeMethod] = {
+    "default": AnytimeACBand(),
+    "paper": AnytimeACBand(preset="paper"),
+    "roar": Roar(),
+    "roar-capped": Roar(capped=True),
+    "sh": AnytimeHalving(),
+    "hyperband": AnytimeHyperband(),
+    "random-racing": RandomRacing(),
+}

@@ -1,0 +1,22 @@
+"""The command that measures what goes beyond the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acband_configspace.benchmark.__main__ import main
+from acband_configspace.benchmark.commands.beyond import VARIANTS
+from acband_configspace.core.presets import PRESETS
+
+
+def test_it_compares_on_a_recorded_table(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "table.npz"
+    np.savez(path, runtimes=rng.lognormal(0, 1, (12, 200)), cutoff=5.0)
+    arguments = ["--table", str(path), "--seeds", "2", "--k", "2", "--alpha", "0.05"]
+    assert main(["beyond", *arguments, "--workers", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "12 configurations, 200 instances" in printed
+    assert "budget of 10 × the instances" in printed
+    for name in [*VARIANTS, *PRESETS]:
+        assert printed.count(f"\n  {name} ") >= 3

@@ -1,0 +1,163 @@
+"""Recording: real runs, an interrupted recording goes on, and formulas are what they claim."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import shutil
+
+import numpy as np
+import pytest
+
+from acband_configspace.benchmark.__main__ import main
+from acband_configspace.benchmark.recording.cnf import FAMILIES, Formula, formula
+from acband_configspace.benchmark.recording.minisat import MiniSat, minisat_arguments
+from acband_configspace.benchmark.recording.recorder import Plan, record
+from acband_configspace.benchmark.tables import load_table
+from acband_configspace.core.ends import End
+from acband_configspace.running import PythonTarget, RacerReport
+
+needs_minisat = pytest.mark.skipif(shutil.which("minisat") is None, reason="no minisat")
+
+
+class Fake:
+    """A solver that answers at once: configuration c on instance i takes c + i / 10 seconds."""
+
+    name = "fake"
+
+    def version(self):
+        return "1"
+
+    def configurations(self, count, seed):
+        return [{"c": c} for c in range(count)]
+
+    def instances(self, count, seed, folder):
+        return [(f"instance {i}", str(i)) for i in range(count)]
+
+    def target(self):
+        return PythonTarget(lambda configuration, instance: configuration["c"] + int(instance) / 10)
+
+    def seconds(self, report, cutoff):
+        return report.returned if report.returned < cutoff else float("inf")
+
+
+def test_an_interrupted_recording_goes_on(tmp_path):
+    plan, journal = Plan(3, 4, cutoff=2.0), tmp_path / "journal"
+    seen = []
+    first = record(
+        Fake(), plan, journal, tmp_path, on_progress=lambda done, total: seen.append(done)
+    )
+    assert seen == list(range(1, 13))
+    expected = np.arange(3)[:, None] + np.arange(4) / 10
+    assert np.allclose(first.runtimes, np.where(expected < 2.0, expected, np.inf))
+    assert first.instance_names == tuple(f"instance {i}" for i in range(4))
+    # Killed in the middle of a line:
+    text = journal.read_text()
+    journal.write_text(text[:-25])
+    seen.clear()
+    again = record(
+        Fake(), plan, journal, tmp_path, on_progress=lambda done, total: seen.append(done)
+    )
+    assert 0 < len(seen) < 12
+    assert np.array_equal(again.runtimes, first.runtimes)
+    assert sorted(journal.read_text().splitlines()[1:]) == sorted(text.splitlines()[1:])
+
+
+def test_at_the_deadline_only_complete_instances_count(tmp_path):
+    recording = record(Fake(), Plan(3, 4, cutoff=2.0), tmp_path / "journal", tmp_path, deadline=0.0)
+    assert recording.runtimes.shape == (3, 0)
+
+
+def test_another_recording_is_refused(tmp_path):
+    record(Fake(), Plan(2, 2, cutoff=2.0), tmp_path / "journal", tmp_path)
+    with pytest.raises(ValueError, match="is a recording with cutoff 2.0, not 3.0"):
+        record(Fake(), Plan(2, 2, cutoff=3.0), tmp_path / "journal", tmp_path)
+
+
+@pytest.mark.parametrize("sizes", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)])
+def test_bad_plans_are_refused(sizes):
+    with pytest.raises(ValueError, match="but got"):
+        Plan(*sizes)
+
+
+@needs_minisat
+def test_minisat_is_recorded_with_its_provenance(tmp_path, capsys):
+    output = tmp_path / "tables" / "t.npz"
+    options = ["record", "--configurations", "2", "--instances", "3", "--output", str(output)]
+    assert main([*options, "--workers", "2"]) == 0
+    table = load_table(output)
+    assert (table.runtimes.shape, table.cutoff) == ((2, 3), 1.0)
+    assert 0 < table.runtimes.min() < 0.5
+    assert table.provenance["target"] == "minisat"
+    assert '"var-decay": 0.95' in table.config_names[0]  # the default comes first
+    assert [name.split()[1] for name in table.instance_names] == ["3sat", "factoring", "fuzz"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("highspy") is None, reason="no highspy")
+def test_highs_is_recorded(tmp_path):
+    output = tmp_path / "t.npz"
+    options = ["record", "--target", "highs", "--configurations", "2", "--instances", "2"]
+    assert main([*options, "--cutoff", "5", "--output", str(output)]) == 0
+    assert load_table(output).provenance["target"] == "highs"
+
+
+def test_minisat_command_line():
+    configuration = {"var-decay": 0.9, "luby": "off", "elim": "on", "rfirst": 7}
+    assert minisat_arguments(configuration, "f.cnf", 3) == [
+        "-var-decay=0.9", "-no-luby", "-elim", "-rfirst=7", "-rnd-seed=4", "f.cnf",
+    ]  # fmt: skip
+
+
+def test_minisat_has_answered_whatever_the_exit_code():
+    # Its own clock may read 0 after a few milliseconds: it counts user time only.
+    output = "CPU time              : 0 s\n\nUNSATISFIABLE\n"
+    report = RacerReport(
+        End.CRASHED, 0.3, cpu_time=0.25, error="exited with code 20", output=output
+    )
+    assert MiniSat().seconds(report, 1.0) == 0.25
+    assert MiniSat().seconds(report, 0.2) == float("inf")
+    assert MiniSat().seconds(RacerReport(End.CUTOFF, 0.0), 1.0) == float("inf")
+    with pytest.raises(RuntimeError, match="minisat gave no answer"):
+        MiniSat().seconds(RacerReport(End.CRASHED, 0.0, output="PARSE ERROR!"), 1.0)
+
+
+def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families():
+    drawn = [formula(1, index) for index in range(len(FAMILIES))]
+    assert drawn == [formula(1, index) for index in range(len(FAMILIES))]
+    assert [one.family.split()[0] for one in drawn] == list(FAMILIES)
+    for one in drawn:
+        used = {abs(literal) for clause in one.clauses for literal in clause}
+        assert used <= set(range(1, one.n_variables + 1))
+        assert all(clause for clause in one.clauses)
+
+
+def test_dimacs():
+    assert Formula("toy", 2, ((1, -2), (2,))).as_dimacs() == "c toy\np cnf 2 2\n1 -2 0\n2 0\n"
+
+
+def test_factoring_finds_the_factors():
+    """By brute force over the inputs: the circuit multiplies."""
+    from acband_configspace.benchmark.recording import cnf
+
+    circuit = cnf._Circuit(3)
+    total, carry = circuit.add(1, 2, 3)
+    for bits in itertools.product((False, True), repeat=3):
+        values = solve_by_propagation(circuit, bits)
+        found = 2 * literal(values, carry) + literal(values, total)
+        assert found == sum(bits)
+
+
+def literal(values, number):
+    return values[number] if number > 0 else not values[-number]
+
+
+def solve_by_propagation(circuit, bits):
+    values = dict(enumerate(bits, start=1))
+    while len(values) < circuit.n:
+        for clause in circuit.clauses:
+            unknown = [x for x in clause if abs(x) not in values]
+            if len(unknown) == 1 and not any(
+                literal(values, x) for x in clause if abs(x) in values
+            ):
+                values[abs(unknown[0])] = unknown[0] > 0
+    return values
