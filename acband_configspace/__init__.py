@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from acband_configspace._version import __version__
 
 if TYPE_CHECKING:
-    from acband_configspace.core.settings import PRESETS as PRESETS
     from acband_configspace.core.schedule import Schedule as Schedule
     from acband_configspace.core.schedule import sufficient_budget as sufficient_budget
+    from acband_configspace.core.settings import PRESETS as PRESETS
     from acband_configspace.core.stopping import level_for_run as level_for_run
     from acband_configspace.smac_plugin.facade import ACBandFacade as ACBandFacade
     from acband_configspace.smac_plugin.intensifier import ACBandIntensifier as ACBandIntensifier

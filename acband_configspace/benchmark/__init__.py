@@ -3,6 +3,7 @@
 ``python -m acband_configspace.benchmark --help`` lists the experiments.
 """
 
+from acband_configspace.benchmark.simulated_run import SimulatedRun, simulate_run
 from acband_configspace.benchmark.simulation import SimulationResult, simulate
 from acband_configspace.benchmark.tables import (
     RuntimeTable,
@@ -14,10 +15,12 @@ from acband_configspace.benchmark.tables import (
 
 __all__ = [
     "RuntimeTable",
+    "SimulatedRun",
     "SimulationResult",
     "load_shipped",
     "load_table",
     "open_table",
     "simulate",
+    "simulate_run",
     "synthetic_table",
 ]

@@ -176,7 +176,7 @@ class Engine:
         self.n_races += 1
 
     def needs(self, race: Race) -> bool:
-        """Return whether the outcome of a race that runs still matters: if not, it can be stopped."""
+        """Return whether the outcome of a race that runs still matters: else it can be stopped."""
         return race.id in self._running and self._driver.needs(race)
 
     def key(self, instance: int) -> InstanceKey:

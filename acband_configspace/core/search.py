@@ -202,8 +202,9 @@ class Search:
 
     def _advance(self) -> None:
         """Go on to the next round in which anything has to be run."""
-        for self.round in self._rounds:
-            self._races = list(self._races_of(self.round))
+        for round_ in self._rounds:
+            self.round = round_
+            self._races = list(self._races_of(round_))
             self._n_judged = 0
             self._waiting = iter(self._races)
             self.n_started += sum(len(race.racers) for race in self._races)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from acband_configspace.core.presets import PRESETS, get_preset
 
 from acband_configspace.benchmark import RuntimeTable, simulate
-from acband_configspace.core.presets import PRESETS, get_preset
 from acband_configspace.core.schedule import Schedule
 
 

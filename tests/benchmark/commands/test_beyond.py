@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from acband_configspace.core.presets import PRESETS
 
 from acband_configspace.benchmark.__main__ import main
 from acband_configspace.benchmark.commands.beyond import VARIANTS
-from acband_configspace.core.presets import PRESETS
 
 
 def test_it_compares_on_a_recorded_table(tmp_path, capsys):
