@@ -1,4 +1,4 @@
-"""A whole run of the facade, from a table: the engine that the plugin drives, told what it holds."""
+"""A whole run of the facade, from a table: the plugin's own engine, told what the table holds."""
 
 from __future__ import annotations
 
