@@ -33,6 +33,9 @@ class SchedulePlan:
     schedule: Schedule
     n_trials: int
 
+    def __str__(self) -> str:
+        return str(self.schedule)
+
 
 @dataclass(frozen=True)
 class SchedulePlanner:
@@ -48,8 +51,9 @@ class SchedulePlanner:
         Whether a time limit ends the run: passes then double.
     draw : callable
         Asked for n configurations, returns how many of them there are.
-    finite : bool
-        Whether the space is: then all are counted before further epochs ask for them.
+    n_in_space : int | None
+        How many configurations there are at most, None if the space is not finite: they must be
+        counted before further epochs ask for them.
     """
 
     settings: Settings

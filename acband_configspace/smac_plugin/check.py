@@ -9,8 +9,8 @@ from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
 from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 
-from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.core.ends import End
+from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import Ticket, end_of
 
 #: A race takes some ten milliseconds to start and stop: shorter runs drown in that.

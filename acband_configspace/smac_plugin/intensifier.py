@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
-from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue, TrajectoryItem
+from smac.runhistory.dataclasses import InstanceSeedKey, TrajectoryItem, TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
@@ -19,13 +19,14 @@ from smac.scenario import Scenario
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits, Plan, Position, ReplayError
 from acband_configspace.core.instances import InstanceKey, Instances
+from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Race
 from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search import SearchSchedule, search_schedule
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
-from acband_configspace.runlog.journal import Recorded
+from acband_configspace.runlog.records import Recorded
 from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.identity import describe
@@ -41,7 +42,9 @@ from acband_configspace.smac_plugin.trial_values import Ticket, end_of, outcome_
 logger = logging.getLogger(__name__)
 
 #: Stands for "no option of that name was given", where None is a value.
-_NOT_GIVEN: Any = object()
+NOT_GIVEN: Any = object()
+#: The options of the search, as the facade takes them too.
+OPTIONS = ("preset", *(option.name for option in dataclasses.fields(Settings) if option.init))
 
 
 class Recorder(Protocol):
@@ -115,32 +118,44 @@ class ACBandIntensifier(AbstractIntensifier):
         scenario: Scenario,
         *,
         preset: str | Settings = "default",
-        k: int | None = _NOT_GIVEN,
-        first_pass: int = _NOT_GIVEN,
-        first: Literal["default", "random"] = _NOT_GIVEN,
-        memory: bool | None = _NOT_GIVEN,
-        alpha: float | None = _NOT_GIVEN,
-        delta: float = _NOT_GIVEN,
-        n_candidates: int | None = _NOT_GIVEN,
-        n_epochs: int | None = _NOT_GIVEN,
-        budget: int | None = _NOT_GIVEN,
-        statistic: str | Statistic = _NOT_GIVEN,
-        early_stopping: float | None = _NOT_GIVEN,
-        playoff: int = _NOT_GIVEN,
-        spend: Literal["nothing", "configurations"] = _NOT_GIVEN,
+        k: int | None = NOT_GIVEN,
+        first_pass: int = NOT_GIVEN,
+        first: Literal["default", "random"] = NOT_GIVEN,
+        memory: bool | None = NOT_GIVEN,
+        alpha: float | None = NOT_GIVEN,
+        delta: float = NOT_GIVEN,
+        n_candidates: int | None = NOT_GIVEN,
+        n_epochs: int | None = NOT_GIVEN,
+        budget: int | None = NOT_GIVEN,
+        statistic: str | Statistic = NOT_GIVEN,
+        early_stopping: float | None = NOT_GIVEN,
+        playoff: int = NOT_GIVEN,
+        spend: Literal["nothing", "configurations"] = NOT_GIVEN,
         racing: bool = False,
         additional_configs: Sequence[Configuration] | None = None,
         seed: int | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if value is not _NOT_GIVEN}
-        options = {option.name for option in dataclasses.fields(Settings) if option.init}
+        arguments = locals()
+        options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         refuse_unsupported(scenario)
-        self.settings = settings_from(preset, **{k: v for k, v in given.items() if k in options})
+        self.settings = settings_from(**options)
         """Every option that decides how the search goes."""
         self.racing = racing
         """Whether the runner stops losers."""
         self._additional_configs = additional_configs
         super().__init__(scenario=scenario, seed=seed)
+
+    def with_run(
+        self, *, racing: bool, additional_configs: Sequence[Configuration]
+    ) -> ACBandIntensifier:
+        """Return the same intensifier for a run in which losers are stopped, or others race too."""
+        return type(self)(
+            self._scenario,
+            preset=self.settings,
+            racing=racing,
+            additional_configs=additional_configs,
+            seed=self._seed,
+        )
 
     def reset(self) -> None:
         """Forget everything that happened."""
@@ -239,13 +254,14 @@ class ACBandIntensifier(AbstractIntensifier):
         """The plan: what will be done, before anything runs."""
         if not self.settings.memory:
             plan = self.engine.plans[-1]
-            assert not isinstance(plan.schedule, int)
+            assert isinstance(plan, SchedulePlan)
             return plan.schedule
         return search_schedule(
             n_trials=trial_limit(self._scenario),
             k=self.settings.racers(racing=self.racing),
             first_pass=self.settings.first_pass,
             racing=self.racing,
+            n_given=self.n_given,
         )
 
     @property
@@ -268,25 +284,40 @@ class ACBandIntensifier(AbstractIntensifier):
         """Where the run is."""
         return self.engine.position
 
+    @property
+    def n_given(self) -> int:
+        """How many configurations race from the start."""
+        return max(1, len(self._given()))
+
+    @property
+    def n_in_space(self) -> int | None:
+        """How many configurations the space has at most, None if it is not finite."""
+        sizes = [parameter.size for parameter in self._scenario.configspace.values()]
+        return math.prod(map(int, sizes)) if all(map(math.isfinite, sizes)) else None
+
+    def check_space(self) -> None:
+        """Refuse a space with nothing to choose from."""
+        if self.configurations.draw(2) < 2:
+            raise ValueError(
+                "configspace must have at least two configurations to choose from but has only "
+                f"{dict(self.configurations[0])}"
+            )
+
     def begin(self, recorded: Recorded | None = None, recorder: Recorder | None = None) -> None:
         """Start the engine, with what an earlier process recorded, if there is anything."""
         self._begun_with = self._runhistory
         self._recorder = recorder
         given = self._given()
-        self._configurations = Configurations(
-            self._scenario.configspace, given, seed=self._seed
-        )
+        self._configurations = Configurations(self._scenario.configspace, given, seed=self._seed)
         names = self._scenario.instances
         self._engine = Engine(
             self.settings,
             racing=self.racing,
-            instances=Instances(
-                names, deterministic=self._scenario.deterministic, seed=self._seed
-            ),
+            instances=Instances(names, deterministic=self._scenario.deterministic, seed=self._seed),
             draw=self._configurations.draw,
             limits=Limits(trial_limit(self._scenario), is_timed(self._scenario)),
             n_given=max(1, len(self._configurations)),
-            n_in_space=_size(self._scenario),
+            n_in_space=self.n_in_space,
             seed=self._seed,
             plans=[] if recorded is None else recorded.plans,
             recorded={} if recorded is None else recorded.outcomes(),
@@ -348,7 +379,9 @@ class ACBandIntensifier(AbstractIntensifier):
         pending = PendingRace(race, self.engine.key(race.instance))
         n_new = self._pending.look_up(pending)
         if self.runhistory.submitted + n_new > trial_limit(self._scenario):
-            self.engine.finish(f"n_trials={self._scenario.n_trials} leaves no room for another race")
+            self.engine.finish(
+                f"n_trials={self._scenario.n_trials} leaves no room for another race"
+            )
             return False
         self._pending.add(pending)
         if not pending.missing:
@@ -424,12 +457,6 @@ class ACBandIntensifier(AbstractIntensifier):
         # a user's own configuration has another one, or "Initial design" if it had none.
         design = self._config_selector._initial_design_configs
         return [*given, *(c for c in design if not str(c.origin).startswith("Initial Design:"))]
-
-
-def _size(scenario: Scenario) -> int | None:
-    """Return how many configurations the space has at most, None if it is not finite."""
-    sizes = [parameter.size for parameter in scenario.configspace.values()]
-    return math.prod(map(int, sizes)) if all(map(math.isfinite, sizes)) else None
 
 
 def _name_of(statistic: Statistic) -> str:

@@ -120,4 +120,3 @@ class LinearRunHistory(RunHistory):
             "config_origins": {id_: config.origin for id_, config in self._ids_config.items()},
         }
         Path(filename).write_text(json.dumps(content, cls=NumpyEncoder), encoding="utf-8")
-

@@ -26,6 +26,7 @@ from acband_configspace.running import (
     RaceReport,
     RaceSpec,
     RaceTrack,
+    ScriptReport,
 )
 from acband_configspace.running.local.messages import CommandJob
 from acband_configspace.smac_plugin.trial_values import Accounting, Ticket, judged
@@ -142,6 +143,7 @@ class RaceRunner(AbstractRunner):
         grace: float = 0.05,
         to_arguments: Callable[..., Sequence[object]] | None = None,
         success_codes: Collection[int] | None = None,
+        read_result: Callable[[str, int], ScriptReport | None] | None = None,
     ) -> None:
         super().__init__(scenario, list(required_arguments(scenario)))
         self._accounting = Accounting(
@@ -152,7 +154,7 @@ class RaceRunner(AbstractRunner):
             crash_cost=float(np.max(scenario.crash_cost)),
         )
         self._grace = grace
-        self._target = self._as_target(target, to_arguments, success_codes)
+        self._target = self._as_target(target, to_arguments, success_codes, read_result)
         self._name = getattr(target, "__qualname__", repr(target))
         self._track: Track | None = None
         self._gathered: list[TrialInfo] = []
@@ -167,11 +169,20 @@ class RaceRunner(AbstractRunner):
         target: Callable[..., Any] | str | Sequence[str],
         to_arguments: Callable[..., Sequence[object]] | None,
         success_codes: Collection[int] | None,
+        read_result: Callable[[str, int], ScriptReport | None] | None,
     ) -> PythonTarget | CommandTarget:
         if not callable(target):
-            codes = (0,) if success_codes is None else success_codes
-            return CommandTarget(target, to_arguments=to_arguments, success_codes=codes)
-        for name, option in {"to_arguments": to_arguments, "success_codes": success_codes}.items():
+            return CommandTarget(
+                target,
+                to_arguments=to_arguments,
+                success_codes=(0,) if success_codes is None else success_codes,
+                read_result=read_result,
+            )
+        for name, option in {
+            "to_arguments": to_arguments,
+            "success_codes": success_codes,
+            "read_result": read_result,
+        }.items():
             if option is not None:
                 raise TypeError(f"{name} must be None for a Python function but got {option!r}")
         check_arguments(target, self._scenario)

@@ -16,6 +16,7 @@ from smac.utils.numpyencoder import NumpyEncoder
 from acband_configspace.core.checks import real_number
 from acband_configspace.core.ends import End
 from acband_configspace.core.race import Outcome
+from acband_configspace.runlog.records import TrialRecord
 from acband_configspace.running import Clock, RaceReport, RacerReport
 
 _STATUS = {
@@ -96,6 +97,35 @@ def reason_of(value: TrialValue) -> str | None:
     return info.get("traceback") or info.get("error")
 
 
+def as_record(value: TrialValue) -> TrialRecord:
+    """Return a trial as the journal keeps it."""
+    info = {name: item for name, item in value.additional_info.items() if name != "end"}
+    return TrialRecord(
+        end=end_of(value),
+        cost=cost_of(value),
+        time=float(value.time),
+        cpu_time=float(value.cpu_time),
+        started=float(value.starttime),
+        info=info,
+    )
+
+
+def as_value(record: TrialRecord) -> TrialValue:
+    """Return a trial of the journal as SMAC has it."""
+    info = dict(record.info)
+    if record.end is not End.FINISHED:
+        info["end"] = record.end.value
+    return TrialValue(
+        status=_STATUS[record.end],
+        cost=record.cost,
+        time=record.time,
+        cpu_time=record.cpu_time,
+        starttime=record.started,
+        endtime=record.started + record.time,
+        additional_info=info,
+    )
+
+
 @dataclass(frozen=True)
 class Accounting:
     """Turns reports of races into trial values.
@@ -173,7 +203,8 @@ def judged(returned: object) -> tuple[StatusType, float, dict[str, Any]]:
     As in SMAC: a number, or a pair of a number and a dictionary. Anything else is a crash, and so
     are NaN and infinity.
     """
-    cost, info = returned, {}
+    cost: Any = returned
+    info: Mapping[str, Any] = {}
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
         cost, info = returned
     if isinstance(cost, Mapping) and len(cost) == 1:
