@@ -54,6 +54,8 @@ QUICK_SHARE = 0.5
 LEAD_SHARE = 0.5
 #: The number of configurations from which noise is estimated: enough, and cheap.
 NOISE_SAMPLE = 32
+#: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
+ENOUGH_REPEATS = 4
 #: After so many passes in which nothing had to be run there is nothing left to learn.
 MOST_IDLE_PASSES = 20
 
@@ -304,7 +306,7 @@ class Search:
         """Return what the champion has met, in random order; quick ones first in races."""
         if self.champion is None:
             return []
-        met = self.memory.met(self.champion)
+        met = self._judged_on(self.champion)
         if not self._racing:
             return [int(instance) for instance in rng.permutation(met)]
         champion = self.champion
@@ -337,6 +339,8 @@ class Search:
 
     def _n_more(self, alive: Sequence[int], order: _Order, n_met: int, plan: PassPlan) -> int:
         """Return on how many more instances those left are to meet: every round costs the same."""
+        if self._pool_size == 1:  # noticed on the way
+            return 0
         n_rounds = len(alive).bit_length()  # this one, and one for each time half are left
         left = plan.n_trials - (self.n_started - self.n_started_before)
         n_more = max(1, left // (n_rounds * len(alive)))
@@ -392,14 +396,15 @@ class Search:
         champion = self.champion
         if champion is None:
             return []
-        all_met = self.memory.met(champion)
+        all_met = self._judged_on(champion)
         rivals = [racer for racer in alive if self.memory.knows_all(racer, all_met)]
         self.champion = min(
             [champion, *rivals], key=lambda racer: self.memory.total(racer, all_met)
         )
         pace = self.memory.total(self.champion, met)
-        self._lead(self.champion, self.memory.met(self.champion))
-        if totals and len(met) >= LEAD_SHARE * self.memory.n_met(self.champion):
+        all_met = self._judged_on(self.champion)
+        self._lead(self.champion, all_met)
+        if totals and len(met) >= LEAD_SHARE * len(all_met):
             best = min(totals, key=totals.__getitem__)
             if totals[best] < pace:
                 self._lead(best, met)
@@ -420,9 +425,14 @@ class Search:
         costs = self.memory.block(known, met)
         noise = paired_noise(costs)
         self._noise = self._noise if noise is None else noise
-        one_name = self._instances.n_names == 1 and len(met) > 1
-        if one_name and len(known) > 1 and (costs == costs[:, :1]).all():
+        n_repeats = len(known) * (len(met) - 1) if self._instances.n_names == 1 else 0
+        if len(known) > 1 and n_repeats >= ENOUGH_REPEATS and (costs == costs[:, :1]).all():
             self._pool_size = 1
+
+    def _judged_on(self, configuration: int) -> list[int]:
+        """Return the instances that count of those that a configuration has met."""
+        met = self.memory.met(configuration)
+        return met[:1] if self._pool_size == 1 else met  # whatever the seed, the cost is the same
 
     # --- parts --------------------------------------------------------------------------------
 
