@@ -229,7 +229,7 @@ class Engine:
     def known_costs(self, configuration: int) -> dict[int, float]:
         """Return the known costs of a configuration by instance number."""
         memory = self._driver.memory
-        return {i: memory.total(configuration, [i]) for i in memory.met(configuration)}
+        return memory.costs(configuration)
 
     def _estimate(self, leader: int) -> None:
         new = self.known_costs(leader)

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from acband_configspace.core.statistics import Floats
+
+
+class Total(NamedTuple):
+    """What a configuration's runs came to in sum: the fewer failures, then the less cost."""
+
+    n_failed: float
+    """Runs whose cost is infinite; infinity if a run is not known."""
+    cost: float
+    """Of the other runs."""
+
+
+#: Worse than all that is known.
+UNKNOWN = Total(math.inf, math.inf)
 
 
 class Memory:
@@ -31,11 +45,14 @@ class Memory:
         """Return what a run came to, None if that is not known."""
         return self._costs.get(configuration, {}).get(instance)
 
+    def costs(self, configuration: int) -> dict[int, float]:
+        """Return the known costs of a configuration by instance."""
+        return dict(self._costs.get(configuration, {}))
+
     def finishing_cost(self, configuration: int, instance: int) -> float:
         """Return what a run came to that finished; infinity if it did not, or is not known."""
         cost = self.cost(configuration, instance)
-        failed = cost is None or (configuration, instance) in self._failed
-        return math.inf if failed or cost is None else cost
+        return math.inf if cost is None or (configuration, instance) in self._failed else cost
 
     def met(self, configuration: int) -> list[int]:
         """Return the instances whose costs are known, in the order in which they became so."""
@@ -57,18 +74,24 @@ class Memory:
             for met in (self._costs.get(number, {}) for number in configurations)
         )
 
-    def total(self, configuration: int, instances: Iterable[int]) -> float:
-        """Return the sum over instances; infinity if one of them is not known."""
-        met = self._costs.get(configuration, {})
-        try:
-            return sum(met[instance] for instance in instances)
-        except KeyError:
-            return math.inf
+    def has_finished(self, configuration: int, instances: Iterable[int]) -> bool:
+        """Return whether a configuration has finished on any of these instances."""
+        return any(math.isfinite(self.finishing_cost(configuration, i)) for i in instances)
 
-    def total_so_far(self, configuration: int, instances: Iterable[int]) -> float:
+    def total(self, configuration: int, instances: Sequence[int]) -> Total:
+        """Return the sum over instances; UNKNOWN if one of them is."""
+        known = self.total_so_far(configuration, instances)
+        return known if self.knows_all(configuration, instances) else UNKNOWN
+
+    def total_so_far(self, configuration: int, instances: Iterable[int]) -> Total:
         """Return the sum over those of the instances that are known."""
         met = self._costs.get(configuration, {})
-        return sum(met[instance] for instance in instances if instance in met)
+        costs = [met[instance] for instance in instances if instance in met]
+        total = sum(costs)
+        if math.isfinite(total):
+            return Total(0, total)
+        finite = [cost for cost in costs if math.isfinite(cost)]
+        return Total(len(costs) - len(finite), sum(finite))
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:
         """Return known costs as an array, configurations × instances."""

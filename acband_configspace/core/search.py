@@ -25,7 +25,7 @@ the runners-up of a pass enter the next, an instance of its own for each group.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ import numpy as np
 from acband_configspace.core.ends import End
 from acband_configspace.core.frame import last_true
 from acband_configspace.core.instances import Instances
-from acband_configspace.core.memory import Memory
+from acband_configspace.core.memory import UNKNOWN, Memory, Total
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.statistics import paired_noise
 
@@ -54,6 +54,8 @@ QUICK_SHARE = 0.5
 LEAD_SHARE = 0.5
 #: The number of configurations from which noise is estimated: enough, and cheap.
 NOISE_SAMPLE = 32
+#: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
+ENOUGH_REPEATS = 4
 #: After so many passes in which nothing had to be run there is nothing left to learn.
 MOST_IDLE_PASSES = 20
 
@@ -269,7 +271,7 @@ class Search:
         return self.memory.finishing_cost(racer, instance)
 
     def _lead(self, leader: int | None, instances: Sequence[int]) -> None:
-        if leader is not None and math.isfinite(self.memory.total(leader, instances)):
+        if leader is not None and self.memory.has_finished(leader, instances):
             self.leader, self.leader_met = leader, tuple(instances)
 
     def _advance(self) -> None:
@@ -372,10 +374,14 @@ class Search:
         return [int(number) for number in rng.permutation(others)[: plan.n_entrants]]
 
     def _champion_first(self, rng: np.random.Generator) -> list[int]:
-        """Return what the champion has met, in random order; quick ones first in races."""
-        if self.champion is None:
-            return []
-        met = self.memory.met(self.champion)
+        """Return what the champion has met, in random order; quick ones first in races.
+
+        As long as there is none, every pass tries another instance.
+        """
+        if self.champion is None:  # nobody has finished on the instances of the passes before
+            number = len(self.plans) - 1
+            return [number if self._pool_size is None else number % self._pool_size]
+        met = self._judged_on(self.champion)
         if not self._racing:
             return [int(instance) for instance in rng.permutation(met)]
         champion = self.champion
@@ -394,20 +400,22 @@ class Search:
     def _after_first_round(self, entrants: Sequence[int], instance: int) -> list[int]:
         alive = []
         for group in self._groups(entrants):
-            costs = [self._finishing(racer, instance) for racer in group]
+            costs = {racer: self._finishing(racer, instance) for racer in group}
+            costs = {racer: cost for racer, cost in costs.items() if math.isfinite(cost)}
             if self._racing:
-                best = min(costs)
                 # If nobody finishes, or several share the lowest cost, nobody is credited.
-                kept = [r for r, c in zip(group, costs, strict=True) if c == best < math.inf]
-                alive += kept if len(kept) == 1 else []
+                winners = [racer for racer, cost in costs.items() if cost == min(costs.values())]
+                alive += winners if len(winners) == 1 else []
             else:
-                alive += _best(group, costs, max(1, round(len(group) / FIRST_CUT)))
+                alive += _best(costs, max(1, round(len(group) / FIRST_CUT)))
         return self._after_round(alive, [instance])
 
     # --- further rounds -----------------------------------------------------------------------
 
     def _n_more(self, alive: Sequence[int], order: _Order, n_met: int, plan: PassPlan) -> int:
         """Return on how many more instances those left are to meet: every round costs the same."""
+        if self._pool_size == 1:  # noticed on the way
+            return 0
         n_rounds = len(alive).bit_length()  # this one, and one for each time half are left
         left = plan.n_trials - (self.n_started - self.n_started_before)
         n_more = max(1, left // (n_rounds * len(alive)))
@@ -426,12 +434,13 @@ class Search:
         """Return what each may take on an instance without falling out of the champion's reach."""
         if not self._racing:
             return {}
-        most = REACH_IN_TIME * self.memory.total(self._the_champion, met)
-        return {
-            racer: most - self.memory.total_so_far(racer, met)
-            for racer in alive
-            if racer != self.champion
-        }
+        most = self._reach(self.memory.total(self._the_champion, met), len(met))
+        allowances = {}
+        for racer in alive:
+            known = self.memory.total_so_far(racer, met)
+            if racer != self.champion and known.n_failed >= most.n_failed:
+                allowances[racer] = most.cost - known.cost
+        return allowances
 
     def _further_round(
         self,
@@ -450,8 +459,9 @@ class Search:
     ) -> list[int]:
         alive = []
         for group in groups:
-            totals = [self.memory.total(racer, met) for racer in group]
-            alive += _best(group, totals, max(1, len(group) // 2))
+            totals = {racer: self.memory.total(racer, met) for racer in group}
+            known = {racer: total for racer, total in totals.items() if total != UNKNOWN}
+            alive += _best(known, max(1, len(group) // 2))
         self._learn_noise([racer for group in groups for racer in group], met)
         return self._after_round(alive, met)
 
@@ -463,25 +473,26 @@ class Search:
         champion = self.champion
         if champion is None:
             return []
-        all_met = self.memory.met(champion)
+        all_met = self._judged_on(champion)
         rivals = [racer for racer in alive if self.memory.knows_all(racer, all_met)]
         self.champion = min(
             [champion, *rivals], key=lambda racer: self.memory.total(racer, all_met)
         )
         pace = self.memory.total(self.champion, met)
-        self._lead(self.champion, self.memory.met(self.champion))
-        if totals and len(met) >= LEAD_SHARE * self.memory.n_met(self.champion):
+        all_met = self._judged_on(self.champion)
+        self._lead(self.champion, all_met)
+        if totals and len(met) >= LEAD_SHARE * len(all_met):
             best = min(totals, key=totals.__getitem__)
             if totals[best] < pace:
                 self._lead(best, met)
         return [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
 
-    def _reach(self, pace: float, n_met: int) -> float:
+    def _reach(self, pace: Total, n_met: int) -> Total:
+        """Return the most that leaves a configuration within reach of the champion."""
         if self._racing:
-            return REACH_IN_TIME * pace
-        if self._noise is None:
-            return math.inf
-        return pace + REACH_IN_ERRORS * self._noise * math.sqrt(n_met)
+            return Total(pace.n_failed, REACH_IN_TIME * pace.cost)
+        error = math.inf if self._noise is None else self._noise * math.sqrt(n_met)
+        return Total(pace.n_failed, pace.cost + REACH_IN_ERRORS * error)
 
     def _learn_noise(self, racers: Sequence[int], met: Sequence[int]) -> None:
         """Estimate how much costs vary, and notice a target whose costs do not depend on seeds."""
@@ -489,11 +500,17 @@ class Search:
         if not known or self._racing:
             return
         costs = self.memory.block(known, met)
+        costs = costs[:, np.isfinite(costs).any(axis=0)]  # where all fail says nothing
         noise = paired_noise(costs)
         self._noise = self._noise if noise is None else noise
-        one_name = self._instances.n_names == 1 and len(met) > 1
-        if one_name and len(known) > 1 and (costs == costs[:, :1]).all():
+        n_repeats = len(known) * (costs.shape[1] - 1) if self._instances.n_names == 1 else 0
+        if len(known) > 1 and n_repeats >= ENOUGH_REPEATS and (costs == costs[:, :1]).all():
             self._pool_size = 1
+
+    def _judged_on(self, configuration: int) -> list[int]:
+        """Return the instances that count of those that a configuration has met."""
+        met = self.memory.met(configuration)
+        return met[:1] if self._pool_size == 1 else met  # whatever the seed, the cost is the same
 
     # --- parts --------------------------------------------------------------------------------
 
@@ -525,7 +542,6 @@ class _Order:
         return self._instances[:n]
 
 
-def _best(group: Sequence[int], costs: Sequence[float], n: int) -> list[int]:
-    """Return the n with the lowest costs, ties in the group's order; never a failure."""
-    ranked = sorted(range(len(group)), key=lambda i: costs[i])
-    return [group[i] for i in ranked[:n] if math.isfinite(costs[i])]
+def _best(costs: Mapping[int, float] | Mapping[int, Total], n: int) -> list[int]:
+    """Return the n configurations with the lowest costs, ties in the order given."""
+    return sorted(costs, key=costs.__getitem__)[:n]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from acband_configspace import Schedule
 from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
 from acband_configspace.core.acband import acband
+from acband_configspace.core.ends import End
 from acband_configspace.core.race import Outcome, Race
 from acband_configspace.core.streaming import RaceStream
 
@@ -31,8 +32,9 @@ def by_streaming(table, result, *, k, budget, statistic, seed, n_candidates=None
         times = np.minimum(table.runtimes[rows, result.instances[race.instance]], table.cutoff)
         if statistic == "wins":
             first = times.min()
-            stopped = (times > first) | (times >= table.cutoff)
-            stream.tell(race, Outcome(np.minimum(times, first), stopped))
+            lost = (times > first) | (times >= table.cutoff)
+            ends = [End.LOST if stopped else End.FINISHED for stopped in lost]
+            stream.tell(race, Outcome(np.minimum(times, first).tolist(), ends))
             cpu_time += float(first) * len(rows)
             wall_time += float(first)
         else:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from acband_configspace.benchmark import RuntimeTable, simulate
 from acband_configspace.core.acband import acband
-from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.ends import End
+from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.rounds import Round
 from acband_configspace.core.schedule import Schedule, Supply
 from acband_configspace.core.statistics import MeanCost, Wins, get_statistic
@@ -145,7 +146,7 @@ def stream_result(
         if race is Signal.WAIT or len(running) >= 12:
             told = running.pop(order(len(running)))
             was_open = stream.is_open(told)
-            if not was_open and told.index % 2:
+            if not was_open and told.id.index_in_group % 2:
                 continue  # cancelled: never told
             stream.tell(told, outcome_of(table, told, rows, columns))
             with pytest.raises(ValueError, match="must be told once"):
@@ -157,7 +158,8 @@ def outcome_of(
 ) -> Outcome:
     column = columns[race.instance % len(columns)]
     times = np.array([table.runtimes[rows[racer], column] for racer in race.racers])
-    return Outcome(np.minimum(times, table.cutoff), times >= table.cutoff)
+    ends = [End.LOST if time >= table.cutoff else End.FINISHED for time in times]
+    return Outcome(np.minimum(times, table.cutoff).tolist(), ends)
 
 
 @settings(max_examples=30, deadline=None)
@@ -226,8 +228,8 @@ def test_races_of_decided_groups_are_not_handed_out() -> None:
     schedule = Schedule.plan(40, n_candidates=3, n0=6)  # one epoch: 4 configurations, 2 groups
     stream = RaceStream(acband(schedule, np.random.default_rng(0)), early_stopping=0.0)
     waiting = []
-    while isinstance(race := stream.ask(), Race) and race.round == 1:
-        if race.group == 0:
+    while isinstance(race := stream.ask(), Race) and race.id.round == 1:
+        if race.id.group == 0:
             stream.tell(race, Outcome([1.0, 2.0]))
         else:
             waiting.append(race)
@@ -240,7 +242,7 @@ def test_races_of_decided_groups_are_not_handed_out() -> None:
 def test_only_what_was_handed_out_can_be_told() -> None:
     stream = RaceStream(acband(Schedule.plan(10, n_candidates=1), np.random.default_rng(0)))
     with pytest.raises(ValueError, match="was handed out"):
-        stream.tell(Race(1, 1, 0, 0, 0, (0, 1)), Outcome([1.0, 2.0]))
+        stream.tell(Race(RaceId(1, 1, 1, 0, 0), 0, (0, 1)), Outcome([1.0, 2.0]))
 
 
 def test_level_for_run_divides_over_the_rounds() -> None:

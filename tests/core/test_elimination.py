@@ -46,7 +46,7 @@ def test_the_one_that_wins_every_race_comes_out(case):
     )
     winner, seen = play(contests, highest_number_wins)
     assert winner == n - 1
-    instances = np.concatenate([c.instances().ravel() for c in seen]) if seen else np.array([])
+    instances = np.concatenate([c.instances.ravel() for c in seen]) if seen else np.array([])
     assert len(set(instances.tolist())) == instances.size <= 10_000
     for contest in seen:
         members = contest.groups.ravel().tolist()
@@ -111,5 +111,5 @@ def test_acband_draws_new_configurations_each_epoch_and_keeps_the_winner(k, n_ca
         assert len(racing - drawn) == epoch.n_configs - 1 or not drawn
         drawn |= racing
     assert drawn == set(range(schedule.n_configs + 1))
-    instances = [i for c in seen for i in c.instances().ravel().tolist()]
+    instances = [i for c in seen for i in c.instances.ravel().tolist()]
     assert instances == list(range(schedule.n_races))

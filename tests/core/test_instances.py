@@ -32,7 +32,7 @@ def meetings(
     try:
         contest = next(contests)
         while True:
-            keys = instances.of_contest(contest)
+            keys = [[instances[i] for i in row] for row in contest.instances.tolist()]
             result += zip(contest.groups.tolist(), keys, strict=True)
             plan = contest.plan
             n_raced = np.full(plan.n_groups, plan.races_per_group)

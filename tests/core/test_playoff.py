@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from acband_configspace.benchmark import RuntimeTable, simulate
 from acband_configspace.core.acband import acband
+from acband_configspace.core.ends import End
 from acband_configspace.core.race import Outcome, Race
 from acband_configspace.core.rounds import playoff_rounds, playoff_trials
 from acband_configspace.core.schedule import Schedule, Supply
@@ -57,14 +58,15 @@ def test_the_best_mean_wins_the_playoff():
             return Outcome([-racer for racer in race.racers])
         dear = race.instance % 10 == 0
         costs = [1.0 + 100.0 * racer * dear for racer in race.racers]
-        return Outcome(costs, [dear] * len(costs))  # at the cutoff: counts with its value
+        end = End.LOST if dear else End.FINISHED  # what losers cost counts with its value
+        return Outcome(costs, [end] * len(costs))
 
     stream = RaceStream(acband(schedule, np.random.default_rng(0)))
     races = play(stream, cost)
     assert stream.epoch_winners[-1] == schedule.n_configs
     assert stream.winner == 0  # θ_0 takes part, and never costs more than 1
     in_playoff = [race for race in races if race.to_the_end]
-    assert {race.epoch for race in in_playoff} == {len(schedule.epochs) + 1}
+    assert {race.id.epoch for race in in_playoff} == {len(schedule.epochs) + 1}
     assert len(in_playoff) == schedule.set_aside == 200
     assert set(in_playoff[0].racers) == {0, *stream.epoch_winners}
     assert len({race.instance for race in races}) == len(races) == schedule.n_races
@@ -78,7 +80,7 @@ def test_earlier_steps_count():
     def cost(race: Race) -> Outcome:
         if not race.to_the_end:
             return Outcome([-racer for racer in race.racers])
-        if race.round == 1:
+        if race.id.round == 1:
             first_step.append(race)
             return Outcome(range(len(race.racers)))
         return Outcome([0.0] * len(race.racers))
@@ -132,7 +134,7 @@ def test_budgets_hold(seed, k, n_trials, playoff, early_stopping, spend, n_insta
     groups: dict[tuple[int, ...], list[int]] = {}
     for race in races:
         # A playoff's steps follow each other on different instances.
-        place = (0,) if race.to_the_end else (race.epoch, race.round, race.group)
+        place = (0,) if race.to_the_end else race.id[:4]
         groups.setdefault(place, []).append(race.instance % (n_instances or 10**9))
     for instances in groups.values():
         assert len(set(instances)) == len(instances)

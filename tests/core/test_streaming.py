@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from acband_configspace import Schedule
 from acband_configspace.core.acband import acband
-from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.ends import End
+from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.streaming import RaceStream, Signal
 
 
@@ -51,7 +52,7 @@ def test_it_says_when_it_waits_and_when_it_is_done():
         handed_out.append(race)
     assert race is Signal.WAIT
     assert races.ask() is Signal.WAIT
-    assert {(race.epoch, race.round) for race in handed_out} == {(1, 1)}
+    assert {race.id[:3] for race in handed_out} == {(1, 1, 1)}
     assert races.winner is None
     for race in handed_out:
         races.tell(race, noisy_outcome(race, 0))
@@ -81,9 +82,9 @@ def test_refused_outcomes_change_nothing():
         races.tell(race, Outcome([1.0]))
     with pytest.raises(ValueError, match="costs must be numbers"):
         Outcome([1.0, float("nan")])
-    with pytest.raises(ValueError, match="censored must have as many entries as costs, 2"):
-        Outcome([1.0, 2.0], [True])
-    later = Race(2, 1, 0, 0, 99, race.racers)
+    with pytest.raises(ValueError, match="ends must have 2 entries, as costs, but got 1"):
+        Outcome([1.0, 2.0], [End.LOST])
+    later = Race(RaceId(1, 2, 1, 0, 0), 99, race.racers)
     with pytest.raises(ValueError, match="must be told once"):
         races.tell(later, Outcome([1.0, 2.0, 3.0]))
     races.tell(race, noisy_outcome(race, 0))
@@ -96,7 +97,7 @@ def test_a_statistic_of_means_refuses_censored_costs_at_once():
     races = stream(statistic="mean")
     race = races.ask()
     with pytest.raises(ValueError, match="must know every cost but got a censored one"):
-        races.tell(race, Outcome([1.0, 1.0, 1.0], [False, True, True]))
+        races.tell(race, Outcome([1.0, 1.0, 1.0], [End.FINISHED, End.LOST, End.LOST]))
     races.tell(race, noisy_outcome(race, 0))
     finish(races, 0)
 
