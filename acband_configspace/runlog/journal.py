@@ -254,9 +254,8 @@ class _Reader:
         except JournalError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise JournalError(
-                str(self._path), self._n_lines, f"makes no sense: {error!r}"
-            ) from error
+            what = str(error) if type(error) is ValueError else repr(error)
+            raise self._error(f"makes no sense: {what}") from error
         return recorded
 
     def _read_into(self, recorded: Recorded, lines: Iterator[dict[str, Any]]) -> None:
