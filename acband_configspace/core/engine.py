@@ -29,6 +29,9 @@ from acband_configspace.core.streaming import RaceStream
 
 Plan = SchedulePlan | PassPlan
 
+#: The paper's schedule needs a number: more than any run gets to, where n_trials is infinite.
+MOST_TRIALS = 10**9
+
 
 class ReplayError(ValueError):
     """A recorded race is not the one that stands in its place now."""
@@ -135,9 +138,8 @@ class Engine:
                 )
             )
         else:
-            planner = SchedulePlanner(
-                settings, int(limits.n_trials), limits.timed, draw, n_in_space
-            )
+            n_trials = int(min(limits.n_trials, MOST_TRIALS))
+            planner = SchedulePlanner(settings, n_trials, limits.timed, draw, n_in_space)
             self._driver = _PaperDriver(
                 settings,
                 planner,
@@ -207,7 +209,7 @@ class Engine:
 
     @property
     def epoch_winners(self) -> list[tuple[int, ...]]:
-        """The winners of the epochs that are over, pass by pass; with memory, the champion."""
+        """The winners of the epochs that are over, pass by pass; with memory, one champion."""
         return self._driver.epoch_winners
 
     @property
@@ -362,15 +364,15 @@ class _PaperDriver:
         )
 
     def ask(self) -> Race | None:
-        while self.finished is None:
-            current = self._passes[-1]
-            race = current.stream.ask()
-            if not isinstance(race, Race):
-                return None
-            if current.contest is not current.stream.contest:
-                self._enter_round(current)
-            return race
-        return None
+        if self.finished is not None:
+            return None
+        current = self._passes[-1]
+        race = current.stream.ask()
+        if not isinstance(race, Race):
+            return None
+        if current.contest is not current.stream.contest:
+            self._enter_round(current)
+        return race
 
     def needs(self, race: Race) -> bool:
         return self._passes[race.id.pass_number - 1].stream.is_open(race)
@@ -379,8 +381,10 @@ class _PaperDriver:
         current = self._passes[race.id.pass_number - 1]
         current.n_races += 1
         if current.stream.is_open(race):  # what came too late must not tell who leads either
-            for racer, end in zip(race.racers, outcome.ends, strict=True):
+            for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
                 self._n_successes[racer] += end is End.FINISHED
+                if end is not End.LOST:
+                    self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
         current.stream.tell(race, outcome)
         winner = current.stream.winner
         if winner is not None and current is self._passes[-1] and self.finished is None:

@@ -48,8 +48,9 @@ class SchedulePlanner:
         Whether a time limit ends the run: passes then double.
     draw : callable
         Asked for n configurations, returns how many of them there are.
-    finite : bool
-        Whether the space is: then all are counted before further epochs ask for them.
+    n_in_space : int | None
+        How many configurations the space has at most, None if it is not finite. In a finite space
+        all are counted before further epochs ask for them.
     """
 
     settings: Settings
