@@ -27,19 +27,29 @@ UNKNOWN = Total(math.inf, math.inf)
 class Memory:
     """The costs that runs came to: a configuration, an instance, a cost.
 
-    Lower bounds, of runs that were stopped, are not known costs and have no place here. A run
-    that failed has a cost, but has not finished.
+    Of a run that was stopped no cost is known, only that it exceeds a bound. A run that failed
+    has a cost, but has not finished.
     """
 
     def __init__(self) -> None:
         self._costs: dict[int, dict[int, float]] = {}
         self._failed: set[tuple[int, int]] = set()
+        self._bounds: dict[tuple[int, int], float] = {}
 
     def add(self, configuration: int, instance: int, cost: float, *, finished: bool = True) -> None:
         """Take note of a cost."""
         self._costs.setdefault(configuration, {})[instance] = cost
         if not finished:
             self._failed.add((configuration, instance))
+
+    def add_bound(self, configuration: int, instance: int, bound: float) -> None:
+        """Take note of a cost that is exceeded."""
+        place = (configuration, instance)
+        self._bounds[place] = max(bound, self.bound(configuration, instance))
+
+    def bound(self, configuration: int, instance: int) -> float:
+        """Return what a run's cost is known to exceed."""
+        return self._bounds.get((configuration, instance), -math.inf)
 
     def cost(self, configuration: int, instance: int) -> float | None:
         """Return what a run came to, None if that is not known."""

@@ -70,6 +70,9 @@ class PassPlan:
     """How many trials it may start."""
     n_entrants: int
     """How many configurations enter it, the champion not counted."""
+    limit: float = math.inf
+    """How many trials the whole run could start when it was planned: raising that later leaves
+    this pass as it is."""
 
     def __str__(self) -> str:
         return f"pass {self.number}: {self.n_entrants} configurations, {self.n_trials} trials"
@@ -129,6 +132,7 @@ def search_schedule(
             first_pass=first_pass,
             share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
             at_least=n_given if not passes else 1,
+            limit=n_trials,
         )
         passes.append(plan)
         n_used += plan.n_trials
@@ -136,7 +140,7 @@ def search_schedule(
 
 
 def plan_pass(
-    number: int, *, left: float, first_pass: int, share: float, at_least: int
+    number: int, *, left: float, first_pass: int, share: float, at_least: int, limit: float
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
     wanted = first_pass * 2 ** (number - 1)
@@ -144,7 +148,7 @@ def plan_pass(
     n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
     n_entrants = int(min(n_entrants, left))
-    return PassPlan(number, max(n_trials, n_entrants), n_entrants)
+    return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
 
 
 @dataclass(frozen=True)
@@ -258,7 +262,9 @@ class Search:
 
     def _judge(self, race: Race, outcome: Outcome) -> None:
         for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
-            if end is not End.LOST:
+            if end is End.LOST:
+                self.memory.add_bound(racer, race.instance, cost)
+            else:
                 self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
         if self.champion is None:  # the best of the first race leads until there is a better one
             best = min(race.racers, key=lambda racer: self._finishing(racer, race.instance))
@@ -290,19 +296,30 @@ class Search:
         """Yield the races of a round, all groups advancing together: what is known is not run."""
         for index, instance in enumerate(round_.instances):
             for number, group in enumerate(round_.groups):
-                known = [self.memory.cost(racer, instance) for racer in group]
-                racers = tuple(r for r, cost in zip(group, known, strict=True) if cost is None)
-                if not racers:
+                limits = self._limits(round_, group, instance)
+                if not limits:
                     continue
-                limits = [round_.limits.get(racer, math.inf) for racer in racers]
-                if not round_.to_the_end:  # a known time is the time to beat
-                    best = min(self._finishing(racer, instance) for racer in group)
-                    limits = [min(limit, best) for limit in limits]
-                bounded = any(math.isfinite(limit) for limit in limits)
-                place = RaceId(len(self.plans), 1, round_.number, number, index)
+                bounded = any(math.isfinite(limit) for limit in limits.values())
                 yield Race(
-                    place, instance, racers, round_.to_the_end, tuple(limits) if bounded else None
+                    RaceId(len(self.plans), 1, round_.number, number, index),
+                    instance,
+                    tuple(limits),
+                    round_.to_the_end,
+                    tuple(limits.values()) if bounded else None,
                 )
+
+    def _limits(self, round_: SearchRound, group: Sequence[int], instance: int) -> dict[int, float]:
+        """Return those of a group that have to be run, and the cost at which each is stopped."""
+        best = math.inf
+        if not round_.to_the_end:  # a known time is the time to beat
+            best = min(self._finishing(racer, instance) for racer in group)
+        limits = {}
+        for racer in group:
+            limit = min(best, round_.limits.get(racer, math.inf))
+            hopeless = limit < 0.0 or limit <= self.memory.bound(racer, instance)
+            if self.memory.cost(racer, instance) is None and not hopeless:
+                limits[racer] = limit
+        return limits
 
     # --- passes -------------------------------------------------------------------------------
 
@@ -324,7 +341,10 @@ class Search:
             self.finished = f"all n_trials={self._n_trials:.0f} trials are used"
             return None
         if self._n_idle_passes >= MOST_IDLE_PASSES:
-            self.finished = "every configuration of the space is known: nothing is left to race"
+            self.finished = (
+                "every configuration of the space has raced, and none can still catch up with the "
+                "best"
+            )
             return None
         share = FIRST_ROUND_SHARE_RACING if self._racing else FIRST_ROUND_SHARE
         if self._pool_size == 1:  # there is no second instance to meet on
@@ -335,6 +355,7 @@ class Search:
             first_pass=self._first_pass,
             share=share,
             at_least=self._n_given if number == 1 else 1,
+            limit=self._n_trials,
         )
 
     def _pass(self, plan: PassPlan) -> Iterator[SearchRound]:
@@ -408,6 +429,8 @@ class Search:
                 alive += winners if len(winners) == 1 else []
             else:
                 alive += _best(costs, max(1, round(len(group) / FIRST_CUT)))
+        if self.champion is None and self.leader is not None and self.leader not in alive:
+            alive.append(self.leader)  # it shares the lowest cost of all, and somebody must go on
         return self._after_round(alive, [instance])
 
     # --- further rounds -----------------------------------------------------------------------
@@ -423,7 +446,7 @@ class Search:
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
         instances = order.first(n_met + n_more)[n_met:]
         racers = {*alive, self._the_champion}
-        trials_left = self._n_trials - self.n_started
+        trials_left = min(plan.limit, self._n_trials) - self.n_started
 
         def affordable(n: int) -> bool:
             return self.memory.n_unknown(racers, instances[:n]) <= trials_left
@@ -438,8 +461,10 @@ class Search:
         allowances = {}
         for racer in alive:
             known = self.memory.total_so_far(racer, met)
-            if racer != self.champion and known.n_failed >= most.n_failed:
-                allowances[racer] = most.cost - known.cost
+            if racer == self.champion or known.n_failed < most.n_failed:
+                continue
+            behind = known.n_failed > most.n_failed
+            allowances[racer] = -math.inf if behind else most.cost - known.cost
         return allowances
 
     def _further_round(
