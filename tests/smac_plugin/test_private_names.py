@@ -29,7 +29,7 @@ def test_smac_still_has_the_names(path: str) -> None:
     try:
         cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
-        pytest.fail(f"SMAC {smac.version} has no {path} any more")
+        pytest.fail(f"SMAC {smac.version} has no {path} any more", pytrace=False)
     moved = {n: use for n, use in PRIVATE_NAMES[path].items() if n not in private_names(cls)}
     lines = "".join(f"\n  {name}: {use}" for name, use in moved.items())
     assert not moved, f"SMAC {smac.version} has moved private names of {path}:{lines}"
@@ -37,13 +37,12 @@ def test_smac_still_has_the_names(path: str) -> None:
 
 def test_the_list_has_all_names_in_use_and_no_others() -> None:
     listed = {f"{path}.{name}" for path, names in PRIVATE_NAMES.items() for name in names}
-    inherited = set(names_used_in_subclasses())
-    foreign = set(names_of_other_objects())
-    assert not inherited - listed, "used by a subclass, but not in private_names.py"
-    of_any_class = {full.rpartition(".")[2] for full in listed}
-    assert not foreign - of_any_class, "used of another object, but not in private_names.py"
-    unused = {full for full in listed - inherited if full.rpartition(".")[2] not in foreign}
-    assert not unused, "in private_names.py, but not in use"
+    of_bases, of_others = set(names_used_in_subclasses()), set(names_of_other_objects())
+    last_parts = {full.rpartition(".")[2] for full in listed}
+    missing = (of_bases - listed) | (of_others - last_parts)
+    assert not missing, f"private_names.py lacks {', '.join(sorted(missing))}"
+    unused = {n for n in listed - of_bases if n.rpartition(".")[2] not in of_others}
+    assert not unused, f"private_names.py lists, unused, {', '.join(sorted(unused))}"
 
 
 def private_names(cls: type) -> dict[str, type]:
