@@ -206,9 +206,12 @@ class Search:
     def _finishing(self, racer: int, instance: int) -> float:
         return self.memory.finishing_cost(racer, instance)
 
-    def _lead(self, leader: int | None, instances: Sequence[int]) -> None:
-        if leader is not None and self.memory.has_finished(leader, instances):
-            self.leader, self.leader_met = leader, tuple(instances)
+    def _lead(self, rival: int, instances: Sequence[int]) -> None:
+        """Let a configuration lead that has finished, unless it is known to be worse."""
+        if not self.memory.has_finished(rival, instances):
+            return
+        if self.leader is None or not self.memory.is_worse(rival, self.leader):
+            self.leader, self.leader_met = rival, tuple(instances)
 
     def _advance(self) -> None:
         """Go on to the next round in which anything has to be run."""
