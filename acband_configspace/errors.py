@@ -24,13 +24,35 @@ class RunDiffersError(ValueError):
 
 
 class RunInUseError(RuntimeError):
-    """Another process has this run open: two of them would write into one journal."""
+    """Somebody else has this run open: two of them would write into one journal."""
 
     def __init__(self, directory: str) -> None:
+        self.directory = directory
         super().__init__(
-            f"another process has the run in {directory} open. End it first, or use another seed, "
-            "name or output_directory."
+            f"the run in {directory} is open in another process, or a second time in this one. "
+            "End it first, or use another seed, name or output_directory."
         )
+
+
+class RunDirectoryGoneError(RuntimeError):
+    """The directory of a run was deleted or moved while the run was going on."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} was deleted, moved or replaced while the run was going on, so nothing more "
+            "can be recorded in it. Start the run again, in a directory that stays."
+        )
+
+
+class JournalError(ValueError):
+    """A journal cannot be read: ``path`` and ``line`` (from 1) say where, ``problem`` why."""
+
+    def __init__(self, path: str, line: int, problem: str) -> None:
+        self.path = path
+        self.line = line
+        self.problem = problem
+        super().__init__(f"line {line} of {path} {problem}")
 
 
 class FirstRaceCrashedError(RuntimeError):

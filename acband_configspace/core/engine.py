@@ -22,7 +22,7 @@ from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.memory import Memory
 from acband_configspace.core.passes import SchedulePlan, SchedulePlanner
 from acband_configspace.core.race import Outcome, Race, RaceId
-from acband_configspace.core.schedule import Schedule, Supply
+from acband_configspace.core.schedule import Supply
 from acband_configspace.core.search import PassPlan, Search
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.streaming import RaceStream
@@ -122,6 +122,11 @@ class Engine:
         self._running: dict[RaceId, Race] = {}
         self.n_races = 0
         """Races that are over."""
+        self.estimate = math.nan
+        """What the leader costs, by a chain of comparisons: each leader is set beside the one
+        before it on the instances that both have met, so the estimate never goes up."""
+        self._estimated: int | None = None
+        self._ended: str | None = None
         self._driver: _MemoryDriver | _PaperDriver
         if settings.memory:
             self._driver = _MemoryDriver(
@@ -154,7 +159,7 @@ class Engine:
 
     def ask(self) -> Race | None:
         """Return a race to run; None if outcomes must be told first, or the run is finished."""
-        while (race := self._driver.ask()) is not None:
+        while self._ended is None and (race := self._driver.ask()) is not None:
             self._running[race.id] = race
             record = self._recorded.pop(race.id, None)
             if record is None:
@@ -176,6 +181,8 @@ class Engine:
         self._driver.tell(race, outcome)
         del self._running[race.id]
         self.n_races += 1
+        if (leader := self._driver.leader) is not None and leader != self._estimated:
+            self._estimate(leader)
 
     def needs(self, race: Race) -> bool:
         """Return whether the outcome of a race that runs still matters: else it can be stopped."""
@@ -190,7 +197,11 @@ class Engine:
     @property
     def finished(self) -> str | None:
         """Why there is nothing left to race, None while there is."""
-        return self._driver.finished
+        return self._ended or self._driver.finished
+
+    def finish(self, reason: str) -> None:
+        """End the run: there is no room for what would be raced next."""
+        self._ended = reason
 
     @property
     def leader(self) -> int | None:
@@ -221,6 +232,20 @@ class Engine:
         """Return the known costs of a configuration by instance number."""
         memory = self._driver.memory
         return memory.costs(configuration)
+
+    def _estimate(self, leader: int) -> None:
+        new = self.known_costs(leader)
+        if self._estimated is None:
+            self.estimate = sum(new.values()) / len(new) if new else math.nan
+        else:
+            old = self.known_costs(self._estimated)
+            common = [i for i in new if i in old]
+            difference = sum(new[i] - old[i] for i in common) / max(1, len(common))
+            if math.isfinite(difference):
+                self.estimate += min(0.0, difference)
+            elif new:  # the one before it had failed
+                self.estimate = sum(new.values()) / len(new)
+        self._estimated = leader
 
 
 class _MemoryDriver:
@@ -428,8 +453,3 @@ class _PaperDriver:
             pass_number=number + 1,
         )
         self._passes.append(_Pass(plan, stream, n_known, next_instance))
-
-
-def schedule_of(plan: Plan) -> Schedule | PassPlan:
-    """Return what to print of a plan."""
-    return plan.schedule if isinstance(plan, SchedulePlan) else plan

@@ -33,6 +33,9 @@ class SchedulePlan:
     schedule: Schedule
     n_trials: int
 
+    def __str__(self) -> str:
+        return str(self.schedule)
+
 
 @dataclass(frozen=True)
 class SchedulePlanner:

@@ -82,6 +82,79 @@ class PassPlan:
 
 
 @dataclass(frozen=True)
+class SearchSchedule:
+    """What the default search will do with its trials: its passes, as far as they are limited.
+
+    A pass may turn out cheaper than planned, if few can keep up with the champion; then there are
+    more passes than are listed here.
+    """
+
+    k: int
+    """How many configurations race together."""
+    racing: bool
+    """Whether losers are stopped."""
+    n_trials: float
+    """Trials in all; infinity if a time limit decides."""
+    passes: tuple[PassPlan, ...]
+    """The passes, or the first of them if there is no end."""
+
+    @property
+    def n_configs(self) -> int:
+        """Configurations that enter the passes listed."""
+        return sum(plan.n_entrants for plan in self.passes)
+
+    def __str__(self) -> str:
+        limit = "until time is up" if math.isinf(self.n_trials) else f"{self.n_trials:,.0f} trials"
+        lines = [
+            f"AC-Band with memory, k = {self.k}, {limit}: in each pass, new configurations race on "
+            "one instance,",
+            "and the best meet on more of them until one is left to challenge the champion",
+            "",
+            "pass  configurations  groups   trials",
+        ]
+        for plan in self.passes:
+            n_groups = -(-plan.n_entrants // self.k)
+            lines.append(
+                f"{plan.number:4}  {plan.n_entrants:14,}  {n_groups:6,}  {plan.n_trials:7,}"
+            )
+        if math.isinf(self.n_trials):
+            lines.append("   …  each pass twice as long as the one before")
+        return "\n".join(lines)
+
+
+def search_schedule(
+    *, n_trials: float, k: int, first_pass: int, racing: bool, n_given: int = 1
+) -> SearchSchedule:
+    """Plan the passes beforehand, each as long as it can be."""
+    passes: list[PassPlan] = []
+    n_used = 0
+    while n_used < n_trials and (math.isfinite(n_trials) or len(passes) < 6):
+        plan = plan_pass(
+            len(passes) + 1,
+            left=n_trials - n_used,
+            first_pass=first_pass,
+            share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
+            at_least=n_given if not passes else 1,
+            limit=n_trials,
+        )
+        passes.append(plan)
+        n_used += plan.n_trials
+    return SearchSchedule(k, racing, n_trials, tuple(passes))
+
+
+def plan_pass(
+    number: int, *, left: float, first_pass: int, share: float, at_least: int, limit: float
+) -> PassPlan:
+    """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
+    wanted = first_pass * 2 ** min(number - 1, MOST_DOUBLINGS)
+    # What would be left is too little for the pass after this one.
+    n_trials = int(left) if left < 2 * wanted else wanted
+    n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
+    n_entrants = int(min(n_entrants, left))
+    return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
+
+
+@dataclass(frozen=True)
 class SearchRound:
     """A round: groups that meet the same instances."""
 
@@ -276,17 +349,17 @@ class Search:
         if self._n_idle_passes >= MOST_IDLE_PASSES:
             self.finished = "every configuration of the space has raced: nothing is left to learn"
             return None
-        wanted = self._first_pass * 2 ** min(number - 1, MOST_DOUBLINGS)
-        # What would be left is too little for the pass after this one.
-        n_trials = int(left) if left < 2 * wanted else wanted
         share = FIRST_ROUND_SHARE_RACING if self._racing else FIRST_ROUND_SHARE
         if self._pool_size == 1:  # there is no second instance to meet on
             share = 1.0
-        n_entrants = max(1 if self.n_entered else 2, round(share * n_trials))
-        if number == 1:
-            n_entrants = max(n_entrants, self._n_given)
-            n_trials = max(n_trials, n_entrants)
-        return PassPlan(number, n_trials, int(min(n_entrants, left)), self._n_trials)
+        return plan_pass(
+            number,
+            left=left,
+            first_pass=self._first_pass,
+            share=share,
+            at_least=self._n_given if number == 1 else 1,
+            limit=self._n_trials,
+        )
 
     def _pass(self, plan: PassPlan) -> Iterator[SearchRound]:
         rng = np.random.default_rng([self._seed, 2, plan.number])

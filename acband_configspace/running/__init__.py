@@ -2,10 +2,12 @@
 
 Four kinds of processes, each started by the one before::
 
-    the user's process   RaceTrack: queues races, receives their reports
-    supervisor              loads the target once, decides the races
+    the user's process    RaceTrack: queues races, receives their reports
+    supervisor            loads the target once, decides the races
     watchers, one a slot  limit, stop and account for one racer's process tree at a time
-    racers               run the target
+    racers                run the target
+
+On a Dask cluster, RaceCluster takes the place of RaceTrack, and every worker has a supervisor.
 
 The public names are loaded on first use: racers inherit the memory of the supervisor, and the less
 there is of it, the sooner they start and end.
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from acband_configspace.core.ends import End as End
+    from acband_configspace.running.dask.cluster import RaceCluster as RaceCluster
     from acband_configspace.running.local.track import RaceTrack as RaceTrack
     from acband_configspace.running.local.track import SupervisorDiedError as SupervisorDiedError
     from acband_configspace.running.local.track import TargetLoadError as TargetLoadError
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from acband_configspace.running.race import RacerReport as RacerReport
     from acband_configspace.running.race import RaceSpec as RaceSpec
     from acband_configspace.running.race import ScriptReport as ScriptReport
+    from acband_configspace.running.race import TrackLimits as TrackLimits
     from acband_configspace.running.targets import CommandTarget as CommandTarget
     from acband_configspace.running.targets import PythonTarget as PythonTarget
     from acband_configspace.running.targets import Target as Target
@@ -35,6 +39,7 @@ _HOMES = {
     "CommandTarget": "targets",
     "End": "race",
     "PythonTarget": "targets",
+    "RaceCluster": "dask.cluster",
     "RaceReport": "race",
     "RaceSpec": "race",
     "RaceTrack": "local.track",
@@ -43,6 +48,7 @@ _HOMES = {
     "SupervisorDiedError": "local.track",
     "Target": "targets",
     "TargetLoadError": "local.track",
+    "TrackLimits": "race",
 }
 
 __all__ = list(_HOMES)

@@ -151,7 +151,7 @@ class CommandTarget:
         with a code of success. By default the last line such as ``cost=...; status=...`` counts,
         wherever it is. It is called by the process that watches over the racer, before the race
         is judged: what it calls a crash or a timeout stops no other racer. So it is sent there
-        like a target function, and should be quick. What it raises is a crash of the run.
+        like a target function, and has ten seconds. What it raises is a crash of the run.
 
     Raises
     ------

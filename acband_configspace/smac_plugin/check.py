@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from ConfigSpace import Configuration
 from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
-from smac.runhistory.enumerations import StatusType
 from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 
+from acband_configspace.core.ends import End
 from acband_configspace.smac_plugin.runners import RaceRunner
-from acband_configspace.smac_plugin.trials import is_censored, succeeded
+from acband_configspace.smac_plugin.trial_values import Ticket, end_of
 
 #: A race takes some ten milliseconds to start and stop: shorter runs drown in that.
 SHORT_RUN = 0.02
@@ -42,7 +42,7 @@ def _race(
     runner: AbstractRunner, racers: Mapping[str, Configuration], key: InstanceSeedKey
 ) -> dict[str, TrialValue]:
     results: list[tuple[TrialInfo, TrialValue]] = []
-    info = {"race": "check", "n_racers": len(racers)}
+    info = Ticket("check", len(racers)).as_info()
     for config in racers.values():
         runner.submit_trial(TrialInfo(config, key.instance, key.seed, additional_info=info))
     results.extend(runner.iter_results())
@@ -56,24 +56,24 @@ def _race(
 
 def _told(value: TrialValue, racing: bool) -> str:
     seconds = f"{value.time:.3f} s, {value.cpu_time:.3f} s of CPU time"
-    if is_censored(value):
+    if end_of(value) is End.LOST:
         return f"stopped after {seconds}: it lost"
-    if succeeded(value):
+    if end_of(value) is End.FINISHED:
         return f"finished after {seconds}: " + ("it won" if racing else f"cost {value.cost}")
-    return f"{value.additional_info.get('why', 'crash')} after {seconds}"
+    return f"{end_of(value).value} after {seconds}"
 
 
 def _problems(scenario: Scenario, values: list[TrialValue], racing: bool) -> list[str]:
     wrong = []
     for value in values:
-        if value.status == StatusType.CRASHED and not is_censored(value):
+        if end_of(value) is End.CRASHED:
             reason = str(value.additional_info.get("error", "no reason was given"))
             wrong.append(f"a trial crashed: {reason}")
-        if value.status == StatusType.MEMORYOUT:
+        if end_of(value) is End.MEMORY:
             wrong.append(f"a trial met the memory limit, {scenario.trial_memory_limit} MB")
-    if all(value.status == StatusType.TIMEOUT for value in values):
+    if all(end_of(value) is End.CUTOFF for value in values):
         wrong.append(f"nobody finished within the cutoff, {scenario.trial_walltime_limit} s")
-    fastest = min((value.time for value in values if succeeded(value)), default=1.0)
+    fastest = min((value.time for value in values if end_of(value) is End.FINISHED), default=1.0)
     if racing and fastest < SHORT_RUN:
         wrong.append(
             f"the winner took {1e3 * fastest:.0f} ms only: starting and stopping processes takes "

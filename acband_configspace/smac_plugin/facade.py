@@ -21,18 +21,21 @@ from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 
 from acband_configspace.core.schedule import Schedule
-from acband_configspace.running import Clock
+from acband_configspace.core.search import SearchSchedule
+from acband_configspace.core.settings import Settings
+from acband_configspace.core.statistics import Statistic
+from acband_configspace.running import Clock, ScriptReport
 from acband_configspace.smac_plugin.check import rehearse
 from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
 from acband_configspace.smac_plugin.identity import identity_of, name_of
-from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
+from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
 from acband_configspace.smac_plugin.progress import ProgressCallback
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
+from acband_configspace.smac_plugin.scenario import refuse_unsupported, validation_keys
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
-from acband_configspace.smac_plugin.trials import validation_keys
 from acband_configspace.smac_plugin.validation import Validation, validate
 
 logger = logging.getLogger(__name__)
@@ -90,8 +93,12 @@ class ACBandFacade(RandomFacade):
         is room for: a cluster that adapts to demand needs a minimum. The client stays open.
     worker_timeout : float
         How many seconds to wait for workers when the cluster has none, before giving up.
-    **options
-        Those of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
+    read_result : callable | None
+        For a command that prints its result in a way of its own: from (standard output, exit code)
+        to a :class:`~acband_configspace.running.ScriptReport`.
+    preset, k, first_pass, first, memory, alpha, delta, n_candidates, n_epochs, budget, statistic, \
+early_stopping, playoff, spend
+        Options of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
     Limits: see :class:`ACBandIntensifier`. Models, acquisition functions and config selectors have
     no place here: no surrogate is built.
@@ -108,6 +115,7 @@ class ACBandFacade(RandomFacade):
         grace: float = 0.05,
         to_arguments: Callable[..., Sequence[object]] | None = None,
         success_codes: Collection[int] | None = None,
+        read_result: Callable[[str, int], ScriptReport | None] | None = None,
         intensifier: ACBandIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
@@ -117,14 +125,36 @@ class ACBandFacade(RandomFacade):
         overwrite: bool = False,
         dask_client: Client | None = None,
         worker_timeout: float = 300.0,
-        **options: Any,
+        preset: str | Settings = NOT_GIVEN,
+        k: int | None = NOT_GIVEN,
+        first_pass: int = NOT_GIVEN,
+        first: Literal["default", "random"] = NOT_GIVEN,
+        memory: bool | None = NOT_GIVEN,
+        alpha: float | None = NOT_GIVEN,
+        delta: float = NOT_GIVEN,
+        n_candidates: int | None = NOT_GIVEN,
+        n_epochs: int | None = NOT_GIVEN,
+        budget: int | None = NOT_GIVEN,
+        statistic: str | Statistic = NOT_GIVEN,
+        early_stopping: float | None = NOT_GIVEN,
+        playoff: int = NOT_GIVEN,
+        spend: Literal["nothing", "configurations"] = NOT_GIVEN,
     ) -> None:
+        arguments = locals()
+        options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         set_up_logging(logging_level)
-        intensifier = self._checked_intensifier(scenario, intensifier, options)
-        intensifier.racing = racing
+        refuse_unsupported(scenario)
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
-        intensifier.additional_configs = initial_design._additional_configs
+        intensifier = self._checked_intensifier(
+            scenario,
+            intensifier,
+            {
+                **options,
+                "racing": racing,
+                "additional_configs": list(initial_design._additional_configs),
+            },
+        )
         self._identity = identity_of(
             scenario,
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
@@ -153,6 +183,7 @@ class ACBandFacade(RandomFacade):
             grace=grace,
             to_arguments=to_arguments,
             success_codes=success_codes,
+            read_result=read_result,
         )
         super().__init__(
             scenario,
@@ -169,15 +200,21 @@ class ACBandFacade(RandomFacade):
     ) -> ACBandIntensifier:
         if intensifier is None:
             return self.get_intensifier(scenario, **options)
-        if options:
-            given = ", ".join(options)
-            raise TypeError(f"{given} must be given to the intensifier, since one was passed")
         if not isinstance(intensifier, ACBandIntensifier):
             raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
-        return intensifier
+        if given := [name for name in options if name in OPTIONS]:
+            raise TypeError(
+                f"{', '.join(given)} must be given to the intensifier, since one was passed"
+            )
+        # Made before there was a facade, it knows neither how trials are run nor what else races.
+        return intensifier.with_run(
+            racing=options["racing"], additional_configs=options["additional_configs"]
+        )
 
     @staticmethod
-    def get_intensifier(scenario: Scenario, **options: Any) -> ACBandIntensifier:  # type: ignore[override]
+    def get_intensifier(  # type: ignore[override]
+        scenario: Scenario, **options: Any
+    ) -> ACBandIntensifier:
         """Return an :class:`ACBandIntensifier` with these options."""
         return ACBandIntensifier(scenario, **options)
 
@@ -192,7 +229,7 @@ class ACBandFacade(RandomFacade):
         return RunHistoryEncoder(replace(scenario, instances=None, instance_features=None))
 
     @property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> Schedule | SearchSchedule:
         """The plan: what will be done, before anything runs."""
         return self._acband.schedule
 
@@ -271,7 +308,7 @@ class ACBandFacade(RandomFacade):
         """
         runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
-        n_given = self._acband.schedule.supply.n_given
+        n_given = self._acband.n_given
         if self._acband.configurations.draw(n_given + 1) > n_given:
             racers["random"] = self._acband.configurations[n_given]
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]

@@ -1,46 +1,85 @@
-"""AC-Band as a SMAC intensifier: what SMAC asks of one, on top of the course of the run."""
+"""AC-Band as a SMAC intensifier: asks the engine for races, tells it what they brought."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+import dataclasses
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Protocol
 
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
-from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
+from smac.runhistory.dataclasses import InstanceSeedKey, TrajectoryItem, TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
-from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.ends import End
+from acband_configspace.core.engine import Engine, Limits, Plan, Position, ReplayError
+from acband_configspace.core.instances import InstanceKey, Instances
+from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Race
 from acband_configspace.core.schedule import Schedule
-from acband_configspace.core.statistics import Statistic, get_statistic
-from acband_configspace.core.stopping import checked_early_stopping
+from acband_configspace.core.search import SearchSchedule, search_schedule
+from acband_configspace.core.settings import Settings, settings_from
+from acband_configspace.core.statistics import Statistic
+from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
+from acband_configspace.runlog.records import Recorded
+from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.course import Course, History, Rules
 from acband_configspace.smac_plugin.identity import describe
-from acband_configspace.smac_plugin.passes import PassPlan, PassPlanner, Position
-from acband_configspace.smac_plugin.trials import RaceRecord, refuse_unsupported, validation_keys
-from acband_configspace.smac_plugin.waiting import RaceCallback
+from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
+from acband_configspace.smac_plugin.scenario import (
+    is_timed,
+    refuse_unsupported,
+    trial_limit,
+    validation_keys,
+)
+from acband_configspace.smac_plugin.trial_values import Ticket, end_of, outcome_of, reason_of
 
-RaceListener = Callable[[str, Race, InstanceKey, Sequence[TrialValue]], None]
+logger = logging.getLogger(__name__)
+
+#: Stands for "no option of that name was given", where None is a value.
+NOT_GIVEN: Any = object()
+#: The options of the search, as the facade takes them too.
+OPTIONS = ("preset", *(option.name for option in dataclasses.fields(Settings) if option.init))
+
+
+class Recorder(Protocol):
+    """Who keeps a record of the run, before anything is decided on it."""
+
+    def planned(self, plan: Plan) -> None:
+        """Take note of the plan of a pass, before its first race."""
+
+    def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+        """Take note of a race that is over."""
 
 
 class ACBandIntensifier(AbstractIntensifier):
     """AC-Band (Brandt et al., AAAI 2023) as an intensifier for SMAC 2.
 
-    It races k configurations on an instance, again and again on fresh instances, keeps the best
-    of each group, and so on until one is left; epoch by epoch new random configurations challenge
-    the winner. No surrogate model is used.
+    It races k configurations on an instance, keeps the best of each group, and so on until one is
+    left, which has to beat the champion. No surrogate model is used.
 
     Parameters
     ----------
     scenario : Scenario
-        ``n_trials`` is the budget. With ``walltime_limit`` or ``cputime_limit`` the run is made
-        in passes of doubling budget, each starting from the last winner, up to the limit.
-    k : int
-        How many configurations race on an instance.
+        ``n_trials`` is the budget. With ``walltime_limit`` or ``cputime_limit``, and ``n_trials``
+        left at SMAC's default, the time alone decides.
+    preset : str | Settings
+        What the options below start from: "default", or "paper", the schedule of the paper.
+    k : int | None
+        How many configurations race on an instance: by default 4 with ``racing``, otherwise 8.
+    first_pass : int
+        How many trials the first pass may take; each further pass takes twice as many.
+    first : "default" | "random"
+        θ_0: the space's default configuration, or a random one as in the paper.
+    memory : bool | None
+        Whether results are kept from round to round, and configurations meet on common instances.
+        By default yes, unless one of the following options is given, which belong to the paper's
+        schedule.
     alpha, delta : float
         With probability 1 - δ one of the best share α of all configurations is drawn. With
         ``alpha=None`` it is as small as ``n_trials`` allows.
@@ -59,12 +98,15 @@ class ACBandIntensifier(AbstractIntensifier):
     playoff : int
         On how many fresh instances, at most, the winners of the epochs and θ_0 meet in the end,
         judged by their mean cost; at most a quarter of the budget is set aside for it, and with a
-        budget too small for 25 it does not take place. 0, the paper: the last epoch's winner it is.
+        budget too small for 25 it does not take place. 0, as in the paper: the winner of the last
+        epoch is returned.
     spend : "nothing" | "configurations"
         What becomes of trials that early stopping saved: they remain, or buy further epochs. With
         several workers fewer are saved, so the last of these epochs may then find no room.
-    first : "default" | "random"
-        θ_0: the space's default configuration, or a random one as in the paper.
+    racing : bool
+        Whether the runner stops losers. :class:`ACBandFacade` sees to it.
+    additional_configs : list of Configuration | None
+        What races from the start besides θ_0. None: what the user added to the initial design.
     seed : int | None
         The scenario's by default.
 
@@ -75,67 +117,66 @@ class ACBandIntensifier(AbstractIntensifier):
         self,
         scenario: Scenario,
         *,
-        k: int = 2,
-        alpha: float | None = None,
-        delta: float = 0.05,
-        n_candidates: int | None = None,
-        n_epochs: int | None = None,
-        budget: int | None = None,
-        statistic: str | Statistic = "wins",
-        early_stopping: float | None = 0.0,
-        playoff: int = 100,
-        spend: Literal["nothing", "configurations"] = "nothing",
-        first: Literal["default", "random"] = "default",
+        preset: str | Settings = "default",
+        k: int | None = NOT_GIVEN,
+        first_pass: int = NOT_GIVEN,
+        first: Literal["default", "random"] = NOT_GIVEN,
+        memory: bool | None = NOT_GIVEN,
+        alpha: float | None = NOT_GIVEN,
+        delta: float = NOT_GIVEN,
+        n_candidates: int | None = NOT_GIVEN,
+        n_epochs: int | None = NOT_GIVEN,
+        budget: int | None = NOT_GIVEN,
+        statistic: str | Statistic = NOT_GIVEN,
+        early_stopping: float | None = NOT_GIVEN,
+        playoff: int = NOT_GIVEN,
+        spend: Literal["nothing", "configurations"] = NOT_GIVEN,
+        racing: bool = False,
+        additional_configs: Sequence[Configuration] | None = None,
         seed: int | None = None,
     ) -> None:
+        arguments = locals()
+        options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         refuse_unsupported(scenario)
-        if first not in ("default", "random"):
-            raise ValueError(f"first must be 'default' or 'random' but got {first!r}")
-        self._first = first
-        self._statistic = get_statistic(statistic)
-        self._early_stopping = checked_early_stopping(early_stopping, self._statistic)
-        self._spend = spend
-        self.racing = False
-        """Whether the runner stops losers, so that their results cannot be used again."""
-        self._planner = PassPlanner(
-            scenario,
-            k=k,
-            alpha=alpha,
-            delta=delta,
-            n_candidates=n_candidates,
-            n_epochs=n_epochs,
-            budget=budget,
-            playoff=playoff,
-        )
-        self.additional_configs: Sequence[Configuration] | None = None
-        """What races from the start besides θ_0; None: what a user added to the initial design."""
-        self.race_listener: RaceListener | None = None
-        """Called with each race that is over, before anything is decided on it."""
-        self.plan_listener: Callable[[PassPlan], None] | None = None
-        """Called with the plan of each pass before it starts."""
+        self.settings = settings_from(**options)
+        """Every option that decides how the search goes."""
+        self.racing = racing
+        """Whether the runner stops losers."""
+        self._additional_configs = additional_configs
         super().__init__(scenario=scenario, seed=seed)
+
+    def with_run(
+        self, *, racing: bool, additional_configs: Sequence[Configuration]
+    ) -> ACBandIntensifier:
+        """Return the same intensifier for a run in which losers are stopped, or others race too."""
+        return type(self)(
+            self._scenario,
+            preset=self.settings,
+            racing=racing,
+            additional_configs=additional_configs,
+            seed=self._seed,
+        )
 
     def reset(self) -> None:
         """Forget everything that happened."""
         super().reset()
-        self._course: Course | None = None
+        self._engine: Engine | None = None
         self._begun_with: RunHistory | None = None
-        self._history = History()
+        self._recorder: Recorder | None = None
+        self._n_planned = 0
         self._n_incumbents = 0
+        self._any_success = False
+        self._first_reason: str | None = None
 
     # --- what SMAC wants to know -------------------------------------------------------------
 
     @property
     def meta(self) -> dict[str, Any]:  # noqa: D102
-        return {
-            **super().meta,
-            **self._planner.meta,
-            "statistic": _name_of(self._statistic),
-            "early_stopping": self._early_stopping,
-            "spend": self._spend,
-            "first": self._first,
-            "racing": self.racing,
-        }
+        options = dataclasses.asdict(self.settings)
+        options.pop("judge_by")
+        options["statistic"] = _name_of(self.settings.judge_by)
+        options["k"] = self.settings.racers(racing=self.racing)
+        return {**super().meta, **options, "racing": self.racing}
 
     @property
     def uses_seeds(self) -> bool:  # noqa: D102
@@ -164,22 +205,22 @@ class ACBandIntensifier(AbstractIntensifier):
         return validation_keys(self._scenario, self._scenario.instances, seed)
 
     def update_incumbents(self, config: Configuration) -> None:
-        """Do nothing: the incumbent is the winner of an epoch, not the lowest mean cost.
+        """Do nothing: the engine says who leads.
 
-        SMAC would compare mean costs over the instances that two configurations share, but groups
-        race on instances of their own.
+        SMAC would compare mean costs over the instances that two configurations share, whatever
+        they are, and drops the incumbent for a challenger with one lucky run.
         """
 
     def get_state(self) -> dict[str, Any]:  # noqa: D102
-        course, ids = self._running, self.runhistory.config_ids
+        engine, ids = self.engine, self.runhistory.config_ids
         return {
-            "n_races": course.n_races,
-            "plans": [str(plan.schedule).splitlines() for plan in course.plans],
+            "n_races": engine.n_races,
+            "plans": [str(plan).splitlines() for plan in engine.plans],
             "epoch_winners": [
-                [ids[course.configurations[number]] for number in winners]
-                for winners in course.epoch_winners
+                [ids[self.configurations[number]] for number in winners]
+                for winners in engine.epoch_winners
             ],
-            "finished": course.finished,
+            "finished": engine.finished,
         }
 
     def __iter__(self) -> Iterator[TrialInfo]:
@@ -188,135 +229,228 @@ class ACBandIntensifier(AbstractIntensifier):
         The callback sees to it that SMAC asks only when there is something to be had.
         """
         while self.fill():
-            yield self._running.pop_trial()
+            yield self._pending.pop()
 
     # --- the run -----------------------------------------------------------------------------
 
     @property
-    def schedule(self) -> Schedule:
-        """The plan of the current pass; there is one before anything runs."""
-        return self._running.plans[-1].schedule
+    def engine(self) -> Engine:
+        """What decides; there is one as soon as something is asked of it."""
+        # A plan that was looked at before there was a facade knew neither what the user adds
+        # nor what a run history holds.
+        if self._engine is None or self._begun_with is not self._runhistory:
+            self.begin()
+        assert self._engine is not None
+        return self._engine
 
     @property
     def configurations(self) -> Configurations:
         """The configurations by their numbers."""
-        return self._running.configurations
+        _ = self.engine
+        return self._configurations
+
+    @property
+    def schedule(self) -> Schedule | SearchSchedule:
+        """The plan: what will be done, before anything runs."""
+        if not self.settings.memory:
+            plan = self.engine.plans[-1]
+            assert isinstance(plan, SchedulePlan)
+            return plan.schedule
+        return search_schedule(
+            n_trials=trial_limit(self._scenario),
+            k=self.settings.racers(racing=self.racing),
+            first_pass=self.settings.first_pass,
+            racing=self.racing,
+            n_given=self.n_given,
+        )
 
     @property
     def finished(self) -> str | None:
         """Why there is nothing left to race, None while there is."""
-        return None if self._course is None else self._course.finished
+        return None if self._engine is None else self._engine.finished
 
     @property
     def n_races(self) -> int:
         """Races that are over."""
-        return 0 if self._course is None else self._course.n_races
+        return 0 if self._engine is None else self._engine.n_races
 
     @property
     def epoch_winners(self) -> list[tuple[int, ...]]:
         """The numbers of the configurations that won the epochs so far, pass by pass."""
-        return self._running.epoch_winners
-
-    @property
-    def plans(self) -> list[PassPlan]:
-        """The plans of all passes so far."""
-        return self._running.plans
+        return self.engine.epoch_winners
 
     @property
     def position(self) -> Position:
         """Where the run is."""
-        return self._running.position
+        return self.engine.position
 
-    def replay(self, plans: Sequence[PassPlan], races: Sequence[RaceRecord]) -> None:
-        """Be ready to continue a recorded run: ``fill`` will take its races as they are."""
-        self._history = History(plans, races)
-        self._course = None
+    @property
+    def n_given(self) -> int:
+        """How many configurations race from the start."""
+        return max(1, len(self._given()))
+
+    @property
+    def n_in_space(self) -> int | None:
+        """How many configurations the space has at most, None if it is not finite."""
+        sizes = [parameter.size for parameter in self._scenario.configspace.values()]
+        return math.prod(map(int, sizes)) if all(map(math.isfinite, sizes)) else None
+
+    def check_space(self) -> None:
+        """Refuse a space with nothing to choose from."""
+        if self.configurations.draw(2) < 2:
+            raise ValueError(
+                "configspace must have at least two configurations to choose from but has only "
+                f"{dict(self.configurations[0])}"
+            )
+
+    def begin(self, recorded: Recorded | None = None, recorder: Recorder | None = None) -> None:
+        """Start the engine, with what an earlier process recorded, if there is anything."""
+        self._begun_with = self._runhistory
+        self._recorder = recorder
+        given = self._given()
+        self._configurations = Configurations(self._scenario.configspace, given, seed=self._seed)
+        names = self._scenario.instances
+        self._engine = Engine(
+            self.settings,
+            racing=self.racing,
+            instances=Instances(names, deterministic=self._scenario.deterministic, seed=self._seed),
+            draw=self._configurations.draw,
+            limits=Limits(trial_limit(self._scenario), is_timed(self._scenario)),
+            n_given=max(1, len(self._configurations)),
+            n_in_space=self.n_in_space,
+            seed=self._seed,
+            plans=[] if recorded is None else recorded.plans,
+            recorded={} if recorded is None else recorded.outcomes(),
+        )
+        self._n_planned = 0 if recorded is None else len(recorded.plans)
+        self._pending = PendingRaces(
+            self._configurations, self._runhistory or RunHistory(), self._engine.needs
+        )
+        self._record_plans()
 
     def fill(self) -> bool:
         """Open the next race unless trials are waiting to be handed out; say whether any are."""
-        return self._running.fill()
+        engine = self.engine
+        while not self._pending:
+            try:
+                race = engine.ask()
+            except ReplayError as error:
+                directory = str(self._scenario.output_directory)
+                raise RunDiffersError(directory, [str(error)]) from None
+            self._follow_leader()
+            if race is None:
+                break
+            self._record_plans()
+            self._refuse_crashed(race)
+            if not self._open(race):
+                break
+        return bool(self._pending)
 
     def hand_out_again(self) -> None:
         """Queue the trials that were handed out and whose results will not come any more."""
-        self._running.hand_out_again()
+        self._pending.hand_out_again()
 
     def pop_needless(self) -> list[str]:
         """Return the races that are running but whose groups have been decided without them."""
-        return self._running.pop_needless()
+        return self._pending.pop_needless()
 
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial; the last one of a race completes it."""
         number = self.configurations.number_of(info.config)
-        if number is None or info.seed is None:
-            return  # told without being asked: SMAC keeps it, AC-Band has no use for it
+        if number is None or info.seed is None or value.status == StatusType.RUNNING:
+            return
+        if end_of(value) is End.CANCELLED:  # nothing is known of it, and nobody needs to know
+            return
+        ticket = Ticket.of(info)
         key = InstanceKey(info.instance, info.seed)
-        self._running.record(number, key, value, race=info.additional_info.get("race"))
+        race = None if ticket is None else ticket.race
+        completed = self._pending.take((number, key), value, race=race)
+        try:
+            for pending in completed:
+                self._complete(pending)
+        except BaseException:  # a full disk, Ctrl-C: they are run again
+            self._pending.put_back(completed)
+            raise
 
-    # --- what the course of the run tells ----------------------------------------------------
+    # --- races --------------------------------------------------------------------------------
 
-    def planned(self, plan: PassPlan) -> None:
-        """Pass on the plan of a pass before it starts."""
-        if self.plan_listener is not None:
-            self.plan_listener(plan)
+    def _open(self, race: Race) -> bool:
+        """Queue the trials of a race, but for those whose results are known."""
+        pending = PendingRace(race, self.engine.key(race.instance))
+        n_new = self._pending.look_up(pending)
+        if self.runhistory.submitted + n_new > trial_limit(self._scenario):
+            self.engine.finish(
+                f"n_trials={self._scenario.n_trials} leaves no room for another race"
+            )
+            return False
+        self._pending.add(pending)
+        if not pending.missing:
+            self._complete(pending)
+        return True
 
-    def raced(self, name: str, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
-        """Pass on a race that is over, before anything is decided on it."""
-        if self.race_listener is not None:
-            self.race_listener(name, race, key, values)
+    def _complete(self, pending: PendingRace) -> None:
+        """Tell the engine what a race brought."""
+        values = [value for value in pending.values if value is not None]
+        if self._recorder is not None:
+            self._recorder.raced(pending.race, pending.key, values)
+        self._note(values)
+        self.engine.tell(pending.race, outcome_of(values))
+        self._record_plans()
+        self._follow_leader()
 
-    def judged(self, record: RaceRecord | None) -> None:
-        """Make the leader the incumbent: since when, a race of an earlier process knows."""
-        number = self._running.leader
+    def _note(self, values: Sequence[TrialValue]) -> None:
+        for value in values:
+            self._any_success |= end_of(value) is not End.CRASHED
+            self._first_reason = self._first_reason or reason_of(value)
+
+    def _refuse_crashed(self, race: Race) -> None:
+        """Raise an error if every trial of the first round crashed: the target cannot work."""
+        if self._any_success or race.id[:3] == (1, 1, 1) or not self._first_reason:
+            return
+        raise FirstRaceCrashedError(
+            "every trial of the first round crashed; the first one because of:\n"
+            f"{self._first_reason}"
+        )
+
+    def _record_plans(self) -> None:
+        plans = self.engine.plans
+        for plan in plans[self._n_planned :]:
+            logger.info("%s", plan)
+            if self._recorder is not None:
+                self._recorder.planned(plan)
+        self._n_planned = max(self._n_planned, len(plans))
+
+    def _follow_leader(self) -> None:
+        """Make the leader the incumbent."""
+        number = self.engine.leader
         if number is None:
             return
         config = self.configurations[number]
         if self._incumbents and self._incumbents[0] is config:
             return
         self._n_incumbents += 1
-        if self._n_incumbents > len(self._trajectory):
-            self._update_trajectory([config])
-            if record is not None:
-                item = self._trajectory[-1]
-                item.walltime, item.trial = record.walltime, record.n_trials
-        else:  # SMAC loaded the trajectory of an earlier process, which is gone through again
-            self._incumbents = [config]
+        self._incumbents = [config]
+        self._incumbents_changed += 1
+        if self._n_incumbents > len(self._trajectory):  # else one of an earlier process
+            self._trajectory.append(
+                TrajectoryItem(
+                    config_ids=[self.runhistory.get_config_id(config)],
+                    costs=[self.engine.estimate],
+                    trial=self.runhistory.finished,
+                    walltime=self.used_walltime,
+                )
+            )
 
     # --- the beginning -----------------------------------------------------------------------
-
-    @property
-    def _running(self) -> Course:
-        # A schedule that was looked at before there was a facade knew neither what the user adds
-        # nor what a run history holds.
-        if self._course is None or self._begun_with is not self._runhistory:
-            self._begun_with = self._runhistory
-            self._course = self._begin()
-        return self._course
-
-    def _begin(self) -> Course:
-        return Course(
-            self._scenario,
-            self._planner,
-            Rules(
-                statistic=self._statistic,
-                early_stopping=self._early_stopping,
-                spend=self._spend,
-                racing=self.racing,
-                seed=self._seed,
-            ),
-            Configurations(self._scenario.configspace, self._given(), seed=self._seed),
-            observer=self,
-            runhistory=self._runhistory,
-            history=self._history,
-        )
 
     def _given(self) -> list[Configuration]:
         """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""
         given = []
-        if self._first == "default":
+        if self.settings.first == "default":
             given.append(self._scenario.configspace.get_default_configuration())
             given[0].origin = "Initial Design: Default"
-        if self.additional_configs is not None:
-            return [*given, *self.additional_configs]
+        if self._additional_configs is not None:
+            return [*given, *self._additional_configs]
         if self._config_selector is None:
             return given
         # Designs name themselves in the origin of what they sample, "Initial Design: Sobol";

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,14 +23,18 @@ from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 from smac.utils.numpyencoder import NumpyEncoder
 
+from acband_configspace._version import __version__
+from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Race
 from acband_configspace.errors import RunDiffersError
+from acband_configspace.runlog.journal import Journal, Recorded
+from acband_configspace.runlog.records import Header, RaceRecord
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
-from acband_configspace.smac_plugin.journal import Journal, Recorded
 from acband_configspace.smac_plugin.runners import RaceRunner
-from acband_configspace.smac_plugin.trials import RaceRecord
+from acband_configspace.smac_plugin.scenario import trial_limit
+from acband_configspace.smac_plugin.trial_values import as_record, as_value
 
 logger = logging.getLogger(__name__)
 
@@ -62,18 +67,21 @@ class ACBandOptimizer(SMBO):
         self._save_seconds = 0.0
         self._acband = intensifier
         self._walltime_before = 0.0
+        self._running_since: float | None = None
         super().__init__(scenario, runner, runhistory, intensifier, overwrite)
 
     def optimize(
         self, *, data_to_scatter: dict[str, Any] | None = None
     ) -> Configuration | list[Configuration]:
-        """Run, with the clock running only meanwhile: a run that is looked at loses no time."""
+        """Run; the clock runs only meanwhile, so that looking at a run takes none of its time."""
+        self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
             return super().optimize(data_to_scatter=data_to_scatter)
         finally:
-            self._walltime_before, self._start_time = self.used_walltime, None
+            self._walltime_before, self._running_since = self.used_walltime, None
             self._limit_waits(lambda: math.inf)
+            self._journal.pause()  # another facade may go on with this run
 
     def _limit_waits(self, seconds_left: Callable[[], float]) -> None:
         if isinstance(self._runner, RaceRunner):
@@ -81,13 +89,20 @@ class ACBandOptimizer(SMBO):
 
     @property
     def used_walltime(self) -> float:
-        """Seconds spent in ``optimize``, earlier processes included."""
-        return self._walltime_before + super().used_walltime
+        """Seconds spent in ``optimize``, earlier processes included, by a clock nobody sets."""
+        since = self._running_since
+        return self._walltime_before + (0.0 if since is None else time.monotonic() - since)
 
     @property
     def remaining_walltime(self) -> float:
         """Seconds left of the limit."""
         return float(self._scenario.walltime_limit) - self.used_walltime
+
+    @property
+    def remaining_trials(self) -> int:
+        """Trials left of the limit."""
+        left = trial_limit(self._scenario) - self.runhistory.submitted
+        return int(min(left, sys.maxsize))
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
@@ -116,41 +131,76 @@ class ACBandOptimizer(SMBO):
         self._last_save = time.monotonic()
         self._save_seconds = self._last_save - start
 
+    # --- the journal --------------------------------------------------------------------------
+
+    def planned(self, plan: Plan) -> None:
+        """Record the plan of a pass."""
+        self._journal.add_plan(plan)
+
+    def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+        """Record a race that is over."""
+        record = RaceRecord(
+            id=race.id,
+            instance=race.instance,
+            key=key,
+            racers=race.racers,
+            trials=tuple(as_record(value) for value in values),
+            walltime=self.used_walltime,
+            n_trials=self._runhistory.finished,
+        )
+        configurations = self._acband.configurations
+        self._journal.add_race(
+            record, {number: dict(configurations[number]) for number in race.racers}
+        )
+
     def _initialize_state(self) -> None:
         recorded = None if self._overwrite else self._journal.read()
         if recorded is not None and recorded.races:
             if found := differences(recorded.identity, self._identity):
                 raise RunDiffersError(str(self._scenario.output_directory), found)
-            self._listen()  # going on may mean a further pass, or races of known results
             self._restore(recorded)
         else:
-            plans = self._acband.plans  # one that cannot be made leaves no files behind
-            self._journal.start(self._identity)
-            for plan in plans:
-                self._journal.add_plan(plan)
-            self._listen()
+            _ = self._acband.schedule  # one that cannot be made leaves no files behind
+            self._acband.check_space()
+            self._journal.start(self._header(), self._identity)
+            self._acband.begin(recorder=self)
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
         self.save()
 
-    def _listen(self) -> None:
-        self._acband.plan_listener = self._journal.add_plan
-        self._acband.race_listener = self._record
+    def _header(self) -> Header:
+        scenario, intensifier = self._scenario, self._acband
+        default = scenario.configspace.get_default_configuration()
+        limit = trial_limit(scenario)
+        return Header(
+            settings=intensifier.settings,
+            racing=intensifier.racing,
+            seed=intensifier.meta["seed"],
+            deterministic=scenario.deterministic,
+            instances=None if scenario.instances is None else tuple(scenario.instances),
+            n_given=intensifier.n_given,
+            n_in_space=intensifier.n_in_space,
+            n_trials=None if math.isinf(limit) else int(limit),
+            default=intensifier.configurations.number_of(default),
+            default_values=plain(dict(default)),
+            objective=str(scenario.objectives),
+            started=time.time(),
+            version=__version__,
+        )
 
     def _restore(self, recorded: Recorded) -> None:
         """Bring the run history, the clocks and the intensifier to where the journal ends."""
-        fresh = list(_not_used_before(recorded.races))
-        self._acband.replay(recorded.plans, recorded.races)
+        directory = str(self._scenario.output_directory)
+        self._acband.begin(recorded, recorder=self)
         configurations = self._acband.configurations
         for number, values in recorded.configurations.items():
             # Another version of ConfigSpace or numpy may draw others from the same seed.
             if (drawn := plain(dict(configurations[number]))) != values:
                 raise RunDiffersError(
-                    str(self._scenario.output_directory),
-                    [f"configuration {number}: {values} before, {drawn} now"],
+                    directory, [f"configuration {number}: {values} before, {drawn} now"]
                 )
-        for number, key, value in fresh:
+        for number, key, value in _not_used_before(recorded.races):
             self._runhistory.add(
                 configurations[number],
                 cost=value.cost,
@@ -170,17 +220,23 @@ class ACBandOptimizer(SMBO):
         self._acband.fill()
         # SMAC would run a trial before it looks at the limits.
         self._finished = self._acband.finished is not None or self.budget_exhausted
-        logger.info(
-            "Continuing the run in %s after %s races.",
-            self._scenario.output_directory,
-            len(recorded.races),
-        )
+        if self._finished:
+            logger.warning(
+                "The run in %s is finished: its result is returned and nothing is run. Use "
+                "overwrite=True, or another name or output_directory, to start anew.",
+                directory,
+            )
+        else:
+            logger.info("Continuing the run in %s after %s races.", directory, len(recorded.races))
 
     def _restore_clocks(self, walltime: float) -> None:
         """Count the time of the races, or what was saved later: it has races cut by a limit."""
-        saved = {}
-        if (path := self._scenario.output_directory / "optimization.json").exists():
-            saved = json.loads(path.read_text(encoding="utf-8"))
+        saved: dict[str, Any] = {}
+        path = self._scenario.output_directory / "optimization.json"
+        try:
+            saved = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):  # torn, or not there: the journal has the races
+            logger.debug("%s cannot be read.", path)
         self._walltime_before = max(walltime, saved.get("used_walltime", 0.0))
         self._used_target_function_walltime = max(
             self._used_target_function_walltime, saved.get("used_target_function_walltime", 0.0)
@@ -189,20 +245,6 @@ class ACBandOptimizer(SMBO):
             self._used_target_function_cputime, saved.get("used_target_function_cputime", 0.0)
         )
 
-    def _record(
-        self, name: str, race: Race, key: InstanceKey, values: Sequence[TrialValue]
-    ) -> None:
-        record = RaceRecord(
-            name=name,
-            key=key,
-            racers=race.racers,
-            values=tuple(values),
-            walltime=self.used_walltime,
-            n_trials=self._runhistory.finished,
-        )
-        configurations = self._acband.configurations
-        self._journal.add_race(record, [configurations[number] for number in race.racers])
-
 
 def _not_used_before(
     races: Sequence[RaceRecord],
@@ -210,11 +252,11 @@ def _not_used_before(
     """Yield the trials of the races, a result that several races used only once."""
     seen = set()
     for race in races:
-        for number, value in zip(race.racers, race.values, strict=True):
-            trial = (number, race.key, value.starttime, value.endtime)
+        for number, record in zip(race.racers, race.trials, strict=True):
+            trial = (number, race.key, record.started, record.time)
             if trial not in seen:
                 seen.add(trial)
-                yield number, race.key, value
+                yield number, race.key, as_value(record)
 
 
 def as_json(content: Any) -> Callable[[Path], object]:

@@ -20,8 +20,9 @@ from smac.callback.callback import Callback
 from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 
+from acband_configspace.core.engine import Position
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
-from acband_configspace.smac_plugin.passes import Position
+from acband_configspace.smac_plugin.scenario import trial_limit
 
 #: Seconds between two pictures: more would cost time that the races need.
 REFRESH_INTERVAL = 0.2
@@ -32,6 +33,14 @@ class Progress:
     """How far a run is."""
 
     position: Position
+    n_races: int
+    """Races that are over."""
+    n_trials: int
+    """Trials that are over."""
+    n_configs: int
+    """Configurations that have raced."""
+    most_trials: float
+    """Trials the run may take."""
     n_running: int
     """Racers that run, as far as there are workers for them."""
     cpu_seconds: float
@@ -54,6 +63,10 @@ class Progress:
         incumbent = next(iter(intensifier.get_incumbents()), None)
         return cls(
             position=intensifier.position,
+            n_races=intensifier.n_races,
+            n_trials=smbo.runhistory.finished,
+            n_configs=intensifier.engine.n_entered,
+            most_trials=trial_limit(smbo._scenario),
             n_running=max(0, min(n_open, smbo._scenario.n_workers)),
             cpu_seconds=smbo.used_target_function_cputime,
             incumbent=None
@@ -71,7 +84,14 @@ class Progress:
             return 1.0
         if math.isfinite(self.limit):
             return min(1.0, self.elapsed / self.limit)
+        if math.isfinite(self.most_trials):
+            return min(1.0, max(self.n_trials / self.most_trials, self._share_of_schedule))
         return self.position.share
+
+    @property
+    def _share_of_schedule(self) -> float:
+        # The paper's schedule may need fewer trials than there are; passes of the search do not.
+        return self.position.share if (self.position.n_epochs or 1) > 1 else 0.0
 
     @property
     def seconds_left(self) -> float:
@@ -83,13 +103,11 @@ class Progress:
     def lines(self) -> tuple[str, str]:
         """Return where the run is, and what it has used."""
         position = self.position
-        parts = [f"pass {position.number}"] if position.number > 1 else []
-        if position.is_playoff:
-            parts.append(f"playoff, step {position.round}")
-        else:
+        parts = [f"pass {position.pass_number}"]
+        if position.n_epochs != 1:
             parts.append(f"epoch {_out_of(position.epoch, position.n_epochs)}")
-            parts.append(f"round {_out_of(position.round, position.n_rounds)}")
-        parts.append(f"{position.n_races:,} of at most {position.schedule.n_races:,} races")
+        parts.append(f"{'playoff, ' if position.is_playoff else ''}round {position.round}")
+        parts.append(f"{self.n_trials:,} trials of {self.n_configs:,} configurations")
         racers = "1 racer" if self.n_running == 1 else f"{self.n_running} racers"
         used = [
             f"{racers} running",
@@ -221,4 +239,4 @@ def _out_of(number: int, total: int | None) -> str:
 def _name(incumbent: int | None) -> str:
     if incumbent is None:
         return "none yet"
-    return "the first, the default" if incumbent == 0 else f"configuration {incumbent}"
+    return "the default" if incumbent == 0 else f"configuration {incumbent}"

@@ -18,7 +18,7 @@ from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 from smac.utils.numpyencoder import NumpyEncoder
 
-from acband_configspace.smac_plugin.trials import is_cancelled, is_censored
+from acband_configspace.smac_plugin.trial_values import is_result
 
 
 class LinearRunHistory(RunHistory):
@@ -72,7 +72,7 @@ class LinearRunHistory(RunHistory):
         """Add a trial to the sums."""
         assert isinstance(v.cost, float)
         total, n_known = self._known_costs.get(config_id, (0.0, 0))
-        if _is_known(v):
+        if is_result(v):
             total, n_known = total + v.cost, n_known + 1
         self._known_costs[config_id] = total, n_known
         self._cost_per_config[config_id] = total / n_known if n_known else math.nan
@@ -120,8 +120,3 @@ class LinearRunHistory(RunHistory):
             "config_origins": {id_: config.origin for id_, config in self._ids_config.items()},
         }
         Path(filename).write_text(json.dumps(content, cls=NumpyEncoder), encoding="utf-8")
-
-
-def _is_known(value: TrialValue) -> bool:
-    running = value.status == StatusType.RUNNING
-    return not running and not is_censored(value) and not is_cancelled(value)

@@ -26,9 +26,10 @@ from acband_configspace.running import (
     RaceReport,
     RaceSpec,
     RaceTrack,
+    ScriptReport,
 )
 from acband_configspace.running.local.messages import CommandJob
-from acband_configspace.smac_plugin.accounting import Accounting, judged
+from acband_configspace.smac_plugin.trial_values import Accounting, Ticket, judged
 
 Result = tuple[StatusType, float, float, float, dict[str, Any]]
 
@@ -142,6 +143,7 @@ class RaceRunner(AbstractRunner):
         grace: float = 0.05,
         to_arguments: Callable[..., Sequence[object]] | None = None,
         success_codes: Collection[int] | None = None,
+        read_result: Callable[[str, int], ScriptReport | None] | None = None,
     ) -> None:
         super().__init__(scenario, list(required_arguments(scenario)))
         self._accounting = Accounting(
@@ -152,7 +154,7 @@ class RaceRunner(AbstractRunner):
             crash_cost=float(np.max(scenario.crash_cost)),
         )
         self._grace = grace
-        self._target = self._as_target(target, to_arguments, success_codes)
+        self._target = self._as_target(target, to_arguments, success_codes, read_result)
         self._name = getattr(target, "__qualname__", repr(target))
         self._track: Track | None = None
         self._gathered: list[TrialInfo] = []
@@ -167,11 +169,20 @@ class RaceRunner(AbstractRunner):
         target: Callable[..., Any] | str | Sequence[str],
         to_arguments: Callable[..., Sequence[object]] | None,
         success_codes: Collection[int] | None,
+        read_result: Callable[[str, int], ScriptReport | None] | None,
     ) -> PythonTarget | CommandTarget:
         if not callable(target):
-            codes = (0,) if success_codes is None else success_codes
-            return CommandTarget(target, to_arguments=to_arguments, success_codes=codes)
-        for name, option in {"to_arguments": to_arguments, "success_codes": success_codes}.items():
+            return CommandTarget(
+                target,
+                to_arguments=to_arguments,
+                success_codes=(0,) if success_codes is None else success_codes,
+                read_result=read_result,
+            )
+        for name, option in {
+            "to_arguments": to_arguments,
+            "success_codes": success_codes,
+            "read_result": read_result,
+        }.items():
             if option is not None:
                 raise TypeError(f"{name} must be None for a Python function but got {option!r}")
         check_arguments(target, self._scenario)
@@ -179,16 +190,17 @@ class RaceRunner(AbstractRunner):
 
     def submit_trial(self, trial_info: TrialInfo) -> None:
         """Queue a trial, in a race as soon as all its racers are there; wait if too many are."""
-        info = trial_info.additional_info
-        if self._gathered and self._gathered[0].additional_info.get("race") != info.get("race"):
+        ticket = Ticket.of(trial_info)
+        first = Ticket.of(self._gathered[0]) if self._gathered else None
+        if first is not None and (ticket is None or first.race != ticket.race):
             self._gathered.clear()  # half a race that an interrupted run has left
         self._gathered.append(trial_info)
-        together = self._accounting.racing and "race" in info
-        if together and len(self._gathered) < info["n_racers"]:
+        together = self._accounting.racing and ticket is not None
+        if together and ticket is not None and len(self._gathered) < ticket.n_racers:
             return
         racers, self._gathered = self._gathered, []
-        if together:
-            key: object = ("race", info["race"])
+        if together and ticket is not None:
+            key: object = ("race", ticket.race)
         else:
             self._n_singles += 1
             key = ("trial", self._n_singles)
@@ -202,7 +214,8 @@ class RaceRunner(AbstractRunner):
                 configurations=tuple(racer.config for racer in racers),
                 instance=trial_info.instance,
                 seed=trial_info.seed,
-                stop_losers=together and not info.get("to_the_end", False),
+                stop_losers=together and ticket is not None and not ticket.to_the_end,
+                limits=tuple(_limit(racer) for racer in racers) if together else None,
             )
         )
         self._trials[key] = racers
@@ -226,7 +239,8 @@ class RaceRunner(AbstractRunner):
     def cancel(self, race: str) -> None:
         """Stop a race whose outcome does not matter any more; its trials are reported as such."""
         for key, (first, *_) in self._trials.items():
-            if first.additional_info.get("race") == race:
+            ticket = Ticket.of(first)
+            if ticket is not None and ticket.race == race:
                 self._cancel(key)
 
     def stop(self) -> None:
@@ -310,8 +324,14 @@ class RaceRunner(AbstractRunner):
         for report in reports:
             trials = self._trials.pop(report.key)
             self._cancelled.discard(report.key)
-            values = self._accounting.values(report, trials[0].additional_info.get("race"))
+            ticket = Ticket.of(trials[0])
+            values = self._accounting.values(report, None if ticket is None else ticket.race)
             self._results_queue.extend(zip(trials, values, strict=True))
+
+
+def _limit(trial: TrialInfo) -> float | None:
+    ticket = Ticket.of(trial)
+    return None if ticket is None else ticket.limit
 
 
 def _cpu_seconds() -> float:

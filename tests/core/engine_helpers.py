@@ -84,7 +84,9 @@ class World:
         if not race.to_the_end:
             best = min((c for c, limit in pairs if c < CUTOFF and c <= limit), default=math.inf)
         stops = [min(limit, best) for limit in limits]
-        return Outcome(*zip(*(_end(c, stop) for c, stop in zip(costs, stops, strict=True)), strict=True))
+        return Outcome(
+            *zip(*(_end(c, stop) for c, stop in zip(costs, stops, strict=True)), strict=True)
+        )
 
 
 def _end(cost: float, stop: float) -> tuple[float, End]:

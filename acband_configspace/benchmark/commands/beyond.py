@@ -1,8 +1,8 @@
-"""Measure what goes beyond the paper: early stopping, the playoff, one epoch, the presets.
+"""Measure what goes beyond the paper: early stopping, the playoff, one epoch, the default search.
 
 Prints, for each table, k and α, the gap to the best configuration (mean and 90 % quantile) and
-the CPU time of each variant, beside those of the paper's rule; then the presets beside the
-paper's. Tables are made up unless recorded ones are given; with few instances, budgets of 1, 3
+the CPU time of each variant, beside those of the paper's rule; then the default search with the
+CPU time that the paper's preset takes, and shares of it. Tables are made up unless recorded ones are given; with few instances, budgets of 1, 3
 and 10 times their number are measured.
 """
 
@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from acband_configspace.benchmark.simulated_run import simulate_run
 from acband_configspace.benchmark.simulation import simulate
 from acband_configspace.benchmark.tables import RuntimeTable, family_table, synthetic_table
 from acband_configspace.benchmark.tables.sources import HELP, open_table
 from acband_configspace.core.checks import whole_number
-from acband_configspace.core.presets import PRESETS
 from acband_configspace.core.schedule import Schedule
 
 DAY = 86_400.0
@@ -36,6 +36,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "level 0.1, playoff 400": {"early_stopping": 0.1, "playoff": 400},
     "level 0.1, one epoch": {"early_stopping": 0.1, "n_epochs": 1},
 }
+#: The default search is measured with these shares of the CPU time of the paper's preset.
+SHARES = (0.1, 0.25, 0.5, 1.0)
 #: Tables with fewer instances are measured at several budgets.
 MANY_INSTANCES = 5000
 MADE_UP: Mapping[str, Callable[[], RuntimeTable]] = {
@@ -92,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
                 if not many:
                     print(f"\n  budget of {times} × the instances")
                 _print_variants(pool, name, table, arguments, seeds, times)
-                _print_presets(pool, name, table, seeds, times)
+                _print_default(pool, name, table, seeds, times)
     return 0
 
 
@@ -114,16 +116,17 @@ def _print_variants(
             _print_results(f"α = {alpha}, k = {k}", VARIANTS, pool.map(measure, jobs))
 
 
-def _print_presets(
+def _print_default(
     pool: concurrent.futures.Executor, name: str, table: RuntimeTable, seeds: range, times: int
 ) -> None:
-    jobs = []
-    for preset in PRESETS.values():
-        settings = preset.settings()
-        settings |= _draws(table, settings.pop("alpha"), preset.n_epochs)
-        settings |= _budget(table, times * preset.budget_share)
-        jobs.append(Job(name, settings, seeds))
-    _print_results("presets", PRESETS, pool.map(measure, jobs))
+    settings = {**_draws(table, 0.05, None), **_budget(table, times), "k": 2}
+    paper = measure(Job(name, settings, seeds))
+    if isinstance(paper, str):
+        return
+    limits = [{"cpu_limit": share * float(paper.cpu_times.mean())} for share in SHARES]
+    results = pool.map(measure, [Job(name, limit, seeds) for limit in limits])
+    names = ["paper", *(f"default, {share:.0%} of its CPU" for share in SHARES)]
+    _print_results("the default search", names, [paper, *results])
 
 
 def _budget(table: RuntimeTable, times: float) -> dict[str, Any]:
@@ -177,7 +180,8 @@ def measure(job: Job) -> Measured | str:
     """Run a job; a setting that the table has no room for is answered with the reason."""
     table, gaps = _table(job.table), _gaps(job.table)
     try:
-        results = [simulate(table, **job.settings, seed=seed) for seed in job.seeds]
+        play: Callable[..., Any] = simulate_run if "cpu_limit" in job.settings else simulate
+        results = [play(table, **job.settings, seed=seed) for seed in job.seeds]
     except ValueError as reason:
         return str(reason)
     return Measured(

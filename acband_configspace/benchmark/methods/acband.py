@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
 from acband_configspace.benchmark.methods.anytime import AnytimeResult
 from acband_configspace.benchmark.methods.method import MethodResult
+from acband_configspace.benchmark.simulated_run import simulate_run
 from acband_configspace.benchmark.simulation import simulate
 from acband_configspace.benchmark.tables import RuntimeTable
 
@@ -63,12 +62,12 @@ class ACBand:
 class AnytimeACBand:
     """What the facade would return within the limit: by default, or with a preset's settings."""
 
-    preset: str | None = None
+    preset: str = "default"
 
     @property
     def name(self) -> str:
         """With its preset."""
-        return "AC-Band" if self.preset is None else f"AC-Band, {self.preset}"
+        return "AC-Band" if self.preset == "default" else f"AC-Band, {self.preset}"
 
     def run(
         self,
@@ -79,11 +78,8 @@ class AnytimeACBand:
         seed: int = 0,
     ) -> AnytimeResult:
         """Simulate the run."""
-        # By name, at the last moment: the other methods do without the engine.
-        simulation: Any = import_module("acband_configspace.benchmark.simulation")
-        settings = {} if self.preset is None else {"preset": self.preset}
-        result = simulation.simulate_run(
-            table, cpu_limit=cpu_limit, n_trials=n_trials, seed=seed, **settings
+        result = simulate_run(
+            table, cpu_limit=cpu_limit, n_trials=n_trials, seed=seed, preset=self.preset
         )
         return AnytimeResult(
             incumbent=result.incumbent,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import pickle
 import signal
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from acband_configspace.core.ends import End
@@ -33,6 +34,8 @@ MEMORY_INTERVAL = 0.05
 MEMORY_GROWTH = 4000.0
 #: Seconds that what a function returned may take to arrive: it is not part of its time.
 RETURN_PATIENCE = 60.0
+#: Seconds that the user's function may take to read the output of a command.
+READ_PATIENCE = 10.0
 #: Seconds: epoll refuses more than 24 days. Whoever waits looks again anyway.
 LONGEST_WAIT = 86_400.0
 #: The kernel counts other processes' CPU time in steps of this many seconds.
@@ -256,12 +259,29 @@ class RacerRun:
         """Have the user's function read the output; return what it says, or what went wrong."""
         assert self._target.read_result is not None
         try:
-            reported = self._target.read_result(self.streams.output.text, code)
+            with _at_most(READ_PATIENCE):
+                reported = self._target.read_result(self.streams.output.text, code)
             if reported is not None and not isinstance(reported, ScriptReport):
                 raise TypeError(f"read_result must return a ScriptReport or None: {reported!r}")
         except Exception:  # a mistake in the user's function must not end the watcher
             return None, f"read_result failed:\n{traceback.format_exc()}"
         return reported, None
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Interrupt what takes longer: while the user's code runs here, nobody watches the racer."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise TimeoutError(f"not done after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _judge_report(reported: ScriptReport | None) -> tuple[End, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 
 import pytest
 from race_helpers import race, statuses
@@ -236,6 +237,14 @@ def test_a_reader_that_returns_something_else_is_a_crash():
         racer = race(track, {}).racers[0]
     assert racer.status.value == "crashed"
     assert "read_result must return a ScriptReport or None: 3" in racer.error
+
+
+def test_a_reader_that_does_not_come_back_is_a_crash():
+    target = CommandTarget("true", read_result=lambda text, code: time.sleep(600))
+    with RaceTrack(target, slots=1) as track:
+        racer = race(track, {}).racers[0]
+    assert racer.status.value == "crashed"
+    assert "TimeoutError: not done after 10 s" in racer.error
 
 
 def test_the_limit_of_a_command(make_script):

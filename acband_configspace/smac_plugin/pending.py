@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from smac.runhistory.dataclasses import TrialInfo, TrialKey, TrialValue
-from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 
+from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Race
-from acband_configspace.core.streaming import RaceStream
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.trials import is_cancelled, is_censored
+from acband_configspace.smac_plugin.trial_values import Ticket, end_of, is_result
 
-Trial = tuple[int, InstanceKey]
+TrialOn = tuple[int, InstanceKey]
 """A configuration, by its number, on an instance."""
 
 
 @dataclass
-class OpenRace:
+class PendingRace:
     """A race that was handed out."""
 
-    name: str
     race: Race
     key: InstanceKey
-    stream: RaceStream
     values: list[TrialValue | None] = field(default_factory=list)
     """A result is None until it is known."""
 
     @property
-    def trials(self) -> list[Trial]:
+    def name(self) -> str:
+        """Its place, as the journal and the logs have it."""
+        return str(self.race.id)
+
+    @property
+    def trials(self) -> list[TrialOn]:
         """The trials, in the race's order."""
         return [(number, self.key) for number in self.race.racers]
 
@@ -41,25 +43,35 @@ class OpenRace:
         """Positions of the racers whose results are not known."""
         return [position for position, value in enumerate(self.values) if value is None]
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether the outcome matters: its group may have been decided without it."""
-        return self.stream.is_open(self.race)
 
-
-class OpenRaces:
+class PendingRaces:
     """Hands out the trials of races and puts their results together.
 
-    No trial is run whose result the run history has, be it from an earlier process, from a race
-    that turned out needless, or since a configuration meets an instance again.
+    No trial is run whose result the run history has, be it told by the user, from a race that
+    turned out needless, or since a configuration meets an instance again.
+
+    Parameters
+    ----------
+    configurations : Configurations
+        What the numbers of the core stand for.
+    runhistory : RunHistory
+        What is known.
+    needed : callable
+        Says whether the outcome of a race still matters.
     """
 
-    def __init__(self, configurations: Configurations, runhistory: RunHistory | None) -> None:
+    def __init__(
+        self,
+        configurations: Configurations,
+        runhistory: RunHistory,
+        needed: Callable[[Race], bool],
+    ) -> None:
         self._configurations = configurations
         self._runhistory = runhistory
+        self._needed = needed
         self._config_ids: dict[int, int] = {}
         self._queue: deque[TrialInfo] = deque()
-        self._awaited: dict[Trial, list[tuple[OpenRace, int]]] = {}
+        self._awaited: dict[TrialOn, list[tuple[PendingRace, int]]] = {}
 
     def __bool__(self) -> bool:
         """Return whether there are trials to be handed out."""
@@ -69,60 +81,58 @@ class OpenRaces:
         """Hand out a trial."""
         return self._queue.popleft()
 
-    def look_up(self, race: OpenRace) -> int:
+    def look_up(self, race: PendingRace) -> int:
         """Give a race the results that are known; return how many trials are new to SMAC."""
         entries = [self._entry(trial) for trial in race.trials]
-        race.values = [entry if entry and _is_result(entry) else None for entry in entries]
+        race.values = [entry if entry and is_result(entry) else None for entry in entries]
         return entries.count(None)
 
-    def add(self, race: OpenRace) -> None:
+    def add(self, race: PendingRace) -> None:
         """Queue those trials of a race whose results are neither known nor on their way.
 
         A trial may be on its way for a race that turned out needless after it was started.
         """
         trials = race.trials
-        new = [
-            trials[position] for position in race.missing if trials[position] not in self._awaited
-        ]
+        new = [position for position in race.missing if trials[position] not in self._awaited]
         for position in race.missing:
             self._awaited.setdefault(trials[position], []).append((race, position))
-        for number, key in new:
+        limits = race.race.limits
+        for position in new:
+            number, key = trials[position]
+            limit = None if limits is None or limits[position] == float("inf") else limits[position]
+            ticket = Ticket(race.name, len(new), race.race.to_the_end, limit)
             self._queue.append(
                 TrialInfo(
                     config=self._configurations[number],
                     instance=key.instance,
                     seed=key.seed,
-                    additional_info={
-                        "race": race.name,
-                        "n_racers": len(new),
-                        "to_the_end": race.race.to_the_end,
-                    },
+                    additional_info=ticket.as_info(),
                 )
             )
 
-    def take(self, trial: Trial, value: TrialValue, *, race: str | None) -> list[OpenRace]:
+    def take(self, trial: TrialOn, value: TrialValue, *, race: str | None) -> list[PendingRace]:
         """Take in a result of the named race, and return the races that it completes."""
         entries = self._awaited.pop(trial, [])
-        if is_censored(value):  # it lost that race, which tells nothing about another
+        if end_of(value) is End.LOST:  # it lost that race, which tells nothing about another
             others = [entry for entry in entries if entry[0].name != race]
             if others:
                 self._awaited[trial] = others
             entries = [entry for entry in entries if entry[0].name == race]
-        for open_race, position in entries:
-            open_race.values[position] = value
-        return [open_race for open_race, _ in entries if not open_race.missing]
+        for pending, position in entries:
+            pending.values[position] = value
+        return [pending for pending, _ in entries if not pending.missing]
 
-    def put_back(self, races: Sequence[OpenRace]) -> None:
+    def put_back(self, races: Sequence[PendingRace]) -> None:
         """Await all results of races anew, but for those that were judged."""
         for race in races:
-            if race.is_needed:
+            if self._needed(race.race):
                 race.values = [None] * len(race.trials)
                 for position, trial in enumerate(race.trials):
                     self._awaited.setdefault(trial, []).append((race, position))
 
     def hand_out_again(self) -> None:
         """Queue the trials that were handed out and whose results will not come any more."""
-        needed = [race for race in self._running() if race.is_needed]
+        needed = [race for race in self._running() if self._needed(race.race)]
         self._awaited.clear()
         for race in needed:
             self.add(race)
@@ -132,25 +142,24 @@ class OpenRaces:
 
         A race is whole first: one of which some trials are still to be handed out comes later.
         """
-        queued = {info.additional_info["race"] for info in self._queue}
-        needless = {
-            race.name for race in self._running() if not race.is_needed and race.name not in queued
-        }
-        if needless:
-            for trial, entries in list(self._awaited.items()):
-                kept = [entry for entry in entries if entry[0].name not in needless]
-                if kept:
-                    self._awaited[trial] = kept
-                else:
-                    del self._awaited[trial]
+        running = [race for race in self._running() if not self._needed(race.race)]
+        if not running:
+            return []
+        queued = {ticket.race for info in self._queue if (ticket := Ticket.of(info))}
+        needless = {race.name for race in running if race.name not in queued}
+        for trial, entries in list(self._awaited.items()):
+            kept = [entry for entry in entries if entry[0].name not in needless]
+            if kept:
+                self._awaited[trial] = kept
+            else:
+                del self._awaited[trial]
         return sorted(needless)
 
-    def _running(self) -> Sequence[OpenRace]:
+    def _running(self) -> Sequence[PendingRace]:
         return list({race.name: race for e in self._awaited.values() for race, _ in e}.values())
 
-    def _entry(self, trial: Trial) -> TrialValue | None:
+    def _entry(self, trial: TrialOn) -> TrialValue | None:
         """Return what the run history has of a trial."""
-        assert self._runhistory is not None
         number, key = trial
         if number not in self._config_ids:  # they are found by their hash, which takes long
             config_id = self._runhistory.config_ids.get(self._configurations[number])
@@ -158,8 +167,3 @@ class OpenRaces:
                 return None
             self._config_ids[number] = config_id
         return self._runhistory.get(TrialKey(self._config_ids[number], key.instance, key.seed))
-
-
-def _is_result(value: TrialValue) -> bool:
-    running = value.status == StatusType.RUNNING
-    return not running and not is_censored(value) and not is_cancelled(value)

@@ -1,0 +1,325 @@
+"""The journal of a run: a JSON line per finished race, on disk before the race is used.
+
+The first line says what run it is and how to build its engine again, a line per pass holds its
+plan, notes say the rest, all others are races. Every line ends with a checksum of itself. A
+process that is killed at any moment loses at most the line it was writing: an unterminated last
+line is dropped. Any other damage is refused by the number of the line, and the file is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from acband_configspace.core.engine import Plan
+from acband_configspace.core.race import RaceId
+from acband_configspace.errors import JournalError, RunDirectoryGoneError, RunInUseError
+from acband_configspace.runlog.lock import RunLock
+from acband_configspace.runlog.records import (
+    FORMAT,
+    Header,
+    Note,
+    RaceReader,
+    RaceRecord,
+    Recorded,
+    TrialRecord,
+    as_json,
+    header_from,
+    header_line,
+    note_line,
+    plan_from,
+    plan_line,
+    race_line,
+    short_info,
+)
+
+__all__ = [
+    "FORMAT",
+    "JOURNAL",
+    "Header",
+    "Journal",
+    "Note",
+    "RaceRecord",
+    "Recorded",
+    "TrialRecord",
+    "read_journal",
+    "short_info",
+]
+
+#: The name of the file in the directory of a run.
+JOURNAL = "journal.jsonl"
+
+#: What follows the JSON text of a line, within its braces.
+_CHECKSUM = ',"crc32":"{:08x}"}}\n'
+_N_CHECKSUM = len(_CHECKSUM.format(0))
+
+
+class Journal:
+    """Reads, and appends to, the journal of a run, which is one's own as long as it is open.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Whoever else has it open, here or in another process, makes :meth:`start` and
+        :meth:`read` raise a :class:`~acband_configspace.errors.RunInUseError`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path).absolute()  # a target may change the working directory
+        self._lock: RunLock | None = None
+        self._descriptor: int | None = None
+        self._pid = os.getpid()
+        self._n_bytes = 0
+        self._races: set[RaceId] = set()
+        self._configurations: set[int] = set()
+        self._paused = False
+
+    def start(self, header: Header, identity: Mapping[str, Any]) -> None:
+        """Begin a new journal; an old one is replaced once the new one is on disk."""
+        line = _encoded(header_line(header, identity))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        new = self.path.with_name(f"{self.path.name}.new")  # the lock says that nobody else has it
+        try:
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+            try:
+                _write_all(descriptor, line)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(new, self.path)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+        self._races, self._configurations = set(), set()
+        self._open(len(line))
+
+    def read(self) -> Recorded | None:
+        """Return what was recorded, None if there is nothing; further lines are appended to it."""
+        if not self.path.exists():
+            return None
+        self._take_lock()
+        reader = _Reader(self.path)
+        recorded = reader.recorded()
+        if recorded is None:
+            return None
+        self._races = {race.id for race in recorded.races}
+        self._configurations = set(recorded.configurations)
+        self._open(reader.n_bytes)
+        return recorded
+
+    def add_plan(self, plan: Plan) -> None:
+        """Record the plan of a pass."""
+        self._append(plan_line(plan))
+
+    def add_race(self, record: RaceRecord, configurations: Mapping[int, Mapping[str, Any]]) -> None:
+        """Record a finished race; on return the line is out of this process's hands.
+
+        Parameters
+        ----------
+        record : RaceRecord
+            The race.
+        configurations : mapping from int to mapping
+            The values of its racers. Those that the journal does not have yet are written.
+        """
+        if record.id in self._races:
+            raise ValueError(f"race {record.id} must be recorded once but is in {self.path}")
+        new = {
+            number: configurations[number]
+            for number in record.racers
+            if number not in self._configurations
+        }
+        self._append(race_line(record, new))
+        self._races.add(record.id)
+        self._configurations.update(new)
+
+    def add_note(self, kind: str, **values: Any) -> None:
+        """Record anything else.
+
+        Reports know ``finished`` with its ``reason``, ``limits`` with ``n_trials``, and
+        ``walltime`` with the ``seconds`` that the run has taken.
+        """
+        self._append(note_line(kind, values))
+
+    def close(self) -> None:
+        """Close the file and let others have it; :meth:`read` opens it again."""
+        self._close_file()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def pause(self) -> None:
+        """Let others have the run until the next line is written; nobody may have added to it."""
+        if self._descriptor is not None:
+            self.close()
+            self._paused = True
+
+    def __del__(self) -> None:
+        self._close_file()
+
+    # --- the file -----------------------------------------------------------------------------
+
+    def _take_lock(self) -> None:
+        if self._lock is not None and self._pid != os.getpid():
+            raise RunInUseError(str(self.path.parent))  # a forked child has a copy of this object
+        if self._lock is None:
+            self._lock = RunLock(self.path.with_suffix(".lock"))
+            self._pid = os.getpid()
+
+    def _open(self, n_bytes: int) -> None:
+        self._close_file()
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        self._n_bytes = n_bytes
+
+    def _close_file(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        if self._paused:
+            self._resume()
+        if self._descriptor is None:
+            raise ValueError(f"{self.path} must be started or read before it is written to")
+        if self._pid != os.getpid():
+            raise RunInUseError(str(self.path.parent))
+        self._check_file(self._descriptor)
+        encoded = _encoded(line)
+        # To the system: this survives a kill -9, though not a power failure.
+        _write_all(self._descriptor, encoded)
+        self._n_bytes += len(encoded)
+
+    def _resume(self) -> None:
+        self._paused = False
+        if not self.path.exists():
+            raise RunDirectoryGoneError(str(self.path))
+        self._take_lock()
+        if self.path.stat().st_size != self._n_bytes:
+            self.close()
+            raise JournalError(
+                str(self.path), 1, "and others were changed by somebody else; start the run again"
+            )
+        self._open(self._n_bytes)
+
+    def _check_file(self, descriptor: int) -> None:
+        """Notice a file that is gone, and cut what an interrupted write has left at its end."""
+        own = os.fstat(descriptor)
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            raise RunDirectoryGoneError(str(self.path)) from None
+        if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
+            raise RunDirectoryGoneError(str(self.path))
+        if own.st_size < self._n_bytes:
+            raise JournalError(str(self.path), 1, "and others were cut off by somebody else")
+        if own.st_size > self._n_bytes:
+            os.ftruncate(descriptor, self._n_bytes)
+
+
+def read_journal(path: str | Path) -> Recorded:
+    """Return what a journal holds; it is neither locked nor changed, and may be being written.
+
+    Raises
+    ------
+    JournalError
+        If there is no whole line in it, or a line is damaged.
+    """
+    recorded = _Reader(Path(path)).recorded()
+    if recorded is None:
+        raise JournalError(str(path), 1, "is missing: nothing was recorded")
+    return recorded
+
+
+class _Reader:
+    """Reads a journal from its first line to its last whole one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._n_lines = 0
+        self.n_bytes = 0
+        """The length of what was read."""
+
+    def recorded(self) -> Recorded | None:
+        lines = self._lines()
+        try:
+            first = next(lines, None)
+            if first is None:
+                return None
+            recorded = Recorded(dict(first["identity"]), header_from(first["header"]))
+            self._read_into(recorded, lines)
+        except JournalError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = str(error) if type(error) is ValueError else repr(error)
+            raise self._error(f"makes no sense: {what}") from error
+        return recorded
+
+    def _read_into(self, recorded: Recorded, lines: Iterator[dict[str, Any]]) -> None:
+        races = RaceReader()
+        seen: set[RaceId] = set()
+        for line in lines:
+            if "race" in line:
+                race = races.read(line)
+                if race.id in seen:
+                    raise ValueError(f"race {race.id} is there twice")
+                seen.add(race.id)
+                recorded.races.append(race)
+                for number, values in line.get("configurations", {}).items():
+                    recorded.configurations[int(number)] = dict(values)
+            elif "plan" in line:
+                recorded.plans.append(plan_from(line))
+            else:
+                note = Note(str(line["note"]), dict(line["values"]), len(recorded.races))
+                recorded.notes.append(note)
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        with self._path.open("rb") as file:
+            for raw in file:
+                if not raw.endswith(b"\n"):
+                    return  # torn: the run was killed, or is just writing it
+                self._n_lines += 1
+                if self._n_lines == 1:
+                    self._check_format(raw)
+                yield self._decoded(raw)
+                self.n_bytes += len(raw)
+
+    def _decoded(self, raw: bytes) -> dict[str, Any]:
+        text, end = raw[:-_N_CHECKSUM], raw[-_N_CHECKSUM:]
+        if end != _CHECKSUM.format(zlib.crc32(text)).encode():
+            raise self._error("is damaged: it does not agree with its checksum")
+        line = json.loads(text + b"}")
+        if not isinstance(line, dict):
+            raise self._error("is not a JSON object")
+        return line
+
+    def _check_format(self, raw: bytes) -> None:
+        """Refuse what is in another format, whose lines may have no checksums."""
+        try:
+            found = json.loads(raw)["format"]
+        except (ValueError, KeyError, TypeError):
+            raise self._error("is damaged, or this is not the journal of a run") from None
+        if found == 1:
+            raise self._error(
+                "was written by version 0.1.0; this version cannot continue it - "
+                "use overwrite=True or another output_directory"
+            )
+        if found != FORMAT:
+            raise self._error(f"is in format {found!r}, but this version reads format {FORMAT}")
+
+    def _error(self, problem: str) -> JournalError:
+        return JournalError(str(self._path), self._n_lines, problem)
+
+
+def _encoded(line: Mapping[str, Any]) -> bytes:
+    text = as_json(line).encode()[:-1]  # the checksum goes before the closing brace
+    return text + _CHECKSUM.format(zlib.crc32(text)).encode()
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]

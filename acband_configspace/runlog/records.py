@@ -1,0 +1,358 @@
+"""What a journal holds: the values, and their JSON. One schema, for writing and for reading."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from acband_configspace.core.ends import End
+from acband_configspace.core.engine import Plan
+from acband_configspace.core.frame import Supply
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.passes import SchedulePlan
+from acband_configspace.core.race import Outcome, RaceId
+from acband_configspace.core.rounds import Epoch, Round
+from acband_configspace.core.schedule import Schedule
+from acband_configspace.core.search import PassPlan
+from acband_configspace.core.settings import Settings
+from acband_configspace.core.statistics import MeanCost, QuantileCost, Statistic, Wins
+
+#: The version of the schema. Format 1 was that of version 0.1.0.
+FORMAT = 2
+
+#: A text that a target returns is cut to this many characters …
+MOST_CHARACTERS = 1000
+#: … and of the values that it returns, this many are kept.
+MOST_VALUES = 50
+
+_STATISTICS = {kind.__name__: kind for kind in (Wins, MeanCost, QuantileCost)}
+_ENDS = {end.value: end for end in End}
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """One racer of a race."""
+
+    end: End
+    """How its run ended."""
+    cost: float
+    """What it came to; of a racer that lost, only a lower bound."""
+    time: float
+    """Seconds it took."""
+    cpu_time: float
+    """CPU seconds it took."""
+    started: float
+    """When it started, in seconds since 1970."""
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """What the target said: numbers and short texts; ``error`` and ``traceback`` if it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRecord:
+    """A race that is over."""
+
+    id: RaceId
+    """Its place in the run."""
+    instance: int
+    """The number of the instance it was run on."""
+    key: InstanceKey
+    """What that number stands for."""
+    racers: tuple[int, ...]
+    """The numbers of the configurations, in the race's order."""
+    trials: tuple[TrialRecord, ...]
+    """What became of each."""
+    walltime: float
+    """Seconds the run had taken when the race was over."""
+    n_trials: int
+    """How many trials had finished by then."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the race brought, as the engine is told it."""
+        return Outcome([trial.cost for trial in self.trials], [trial.end for trial in self.trials])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """What it takes to build the engine again, and what reports say of the run as a whole."""
+
+    settings: Settings
+    racing: bool
+    """Whether losers are stopped."""
+    seed: int
+    deterministic: bool
+    instances: tuple[str, ...] | None = None
+    """The names of the instances, None if there are none."""
+    n_given: int = 1
+    """How many configurations were given: they race from the start."""
+    n_in_space: int | None = None
+    """How many configurations the space has at most, None if it is not finite."""
+    n_trials: int | None = None
+    """The limit on trials at the first start. A later start that has another adds the note
+    ``limits`` with its ``n_trials``."""
+    default: int | None = 0
+    """The number of the space's default configuration, None if it takes no part."""
+    default_values: Mapping[str, Any] | None = None
+    """The values of the space's default configuration."""
+    objective: str = "cost"
+    """What the cost is called."""
+    started: float = 0.0
+    """When the run was started first, in seconds since 1970."""
+    version: str = ""
+    """The version of this package that started it."""
+    own_statistic: str | None = None
+    """The user's own statistic, as it prints: the journal cannot hold it, so that the settings
+    read back have "wins" in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Anything else that was worth recording."""
+
+    kind: str
+    values: Mapping[str, Any]
+    n_races: int
+    """How many races stand before it."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """All that a journal holds."""
+
+    identity: dict[str, Any]
+    """What makes two runs the same."""
+    header: Header
+    plans: list[Plan] = field(default_factory=list)
+    """One for each pass so far."""
+    races: list[RaceRecord] = field(default_factory=list)
+    """In the order in which they ended."""
+    configurations: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The values of every configuration that has raced, by its number."""
+    notes: list[Note] = field(default_factory=list)
+
+    def outcomes(self) -> dict[RaceId, tuple[tuple[int, ...], Outcome]]:
+        """Return the races as the engine takes them in again."""
+        return {race.id: (race.racers, race.outcome) for race in self.races}
+
+    def note(self, kind: str) -> Note | None:
+        """Return the last note of a kind."""
+        return next((note for note in reversed(self.notes) if note.kind == kind), None)
+
+    @property
+    def finished(self) -> str | None:
+        """Why the run has ended, None while it may go on: it may have been continued since."""
+        note = self.note("finished")
+        if note is None or note.n_races < len(self.races):
+            return None
+        return str(note.values.get("reason", "finished"))
+
+    @property
+    def n_trials(self) -> int | None:
+        """The limit on trials of the latest start, None for none."""
+        note = self.note("limits")
+        limit = self.header.n_trials if note is None else note.values.get("n_trials")
+        return None if limit is None else int(limit)
+
+
+# --- to JSON ----------------------------------------------------------------------------------
+
+
+def header_line(header: Header, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first line of a journal."""
+    values = {
+        option.name: getattr(header, option.name)
+        for option in dataclasses.fields(header)
+        if option.name not in ("settings", "own_statistic")
+    }
+    statistic, own = _statistic_as_json(header.settings.statistic)
+    settings = {
+        option.name: getattr(header.settings, option.name)
+        for option in dataclasses.fields(Settings)
+        if option.init
+    }
+    values["settings"] = {**settings, "statistic": statistic}
+    values["own_statistic"] = own if own is not None else header.own_statistic
+    return {"format": FORMAT, "header": values, "identity": dict(identity)}
+
+
+def _statistic_as_json(statistic: str | Statistic) -> tuple[Any, str | None]:
+    if isinstance(statistic, str):
+        return statistic, None
+    name = type(statistic).__name__
+    if type(statistic) is _STATISTICS.get(name):
+        return {"kind": name, **dataclasses.asdict(statistic)}, None
+    return "wins", short_text(statistic)
+
+
+def plan_line(plan: Plan) -> dict[str, Any]:
+    """Return the line of a plan: all its values, not what they were computed from."""
+    kind = "schedule" if isinstance(plan, SchedulePlan) else "pass"
+    return {"plan": kind, **dataclasses.asdict(plan)}
+
+
+def race_line(record: RaceRecord, new: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the line of a race, with the values of configurations that are new in it."""
+    line: dict[str, Any] = {
+        "race": record.id,
+        "instance": record.instance,
+        "on": record.key,
+        "racers": record.racers,
+        "trials": [_trial_as_json(trial) for trial in record.trials],
+        "walltime": record.walltime,
+        "n_trials": record.n_trials,
+    }
+    if new:
+        line["configurations"] = {number: dict(values) for number, values in new.items()}
+    return line
+
+
+def _trial_as_json(trial: TrialRecord) -> list[Any]:
+    values = [trial.end.value, trial.cost, trial.time, trial.cpu_time, trial.started]
+    return [*values, short_info(trial.info)] if trial.info else values
+
+
+def note_line(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line of a note."""
+    return {"note": kind, "values": short_info(values)}
+
+
+def as_json(line: Mapping[str, Any]) -> str:
+    """Return a line's text; values of numpy's become Python's, anything else its short text."""
+    return json.dumps(line, default=_plain, separators=(",", ":"))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    return short_text(value)
+
+
+def short_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of the values that a target returned: numbers and short texts.
+
+    >>> short_info({"gap": 0.5, "trace": [0.0] * 300000})
+    {'gap': 0.5, 'trace': '[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, ...]'}
+    """
+    kept = list(info.items())[:MOST_VALUES]
+    return {_cut(str(name)): _short_value(value) for name, value in kept}
+
+
+def _short_value(value: object) -> object:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int) and value.bit_length() <= 64:
+        return value
+    return short_text(value)
+
+
+def short_text(value: object) -> str:
+    """Return a text, or a short representation of anything else; this never raises."""
+    if isinstance(value, str):
+        return _cut(value)
+    if isinstance(value, int):  # long ones refuse to be printed
+        return f"a number of {value.bit_length()} bits" if value.bit_length() > 64 else str(value)
+    try:
+        return _cut(_REPR.repr(value))
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def _cut(text: str) -> str:
+    """Return a text without its middle if it is long: errors end with what matters."""
+    if len(text) <= MOST_CHARACTERS:
+        return str(text)
+    half = (MOST_CHARACTERS - 3) // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = MOST_CHARACTERS
+
+
+# --- from JSON --------------------------------------------------------------------------------
+
+
+def header_from(values: Mapping[str, Any]) -> Header:
+    """Return the header that a journal's first line holds."""
+    known = {option.name for option in dataclasses.fields(Header)}
+    given = {name: value for name, value in values.items() if name in known}
+    settings = dict(values["settings"])
+    statistic = settings["statistic"]
+    if isinstance(statistic, dict):
+        arguments = {name: value for name, value in statistic.items() if name != "kind"}
+        settings["statistic"] = _STATISTICS[statistic["kind"]](**arguments)
+    given["settings"] = Settings(**settings)
+    names = given.get("instances")
+    given["instances"] = None if names is None else tuple(names)
+    return Header(**given)
+
+
+def plan_from(line: Mapping[str, Any]) -> Plan:
+    """Return the plan that a line holds."""
+    values = {name: value for name, value in line.items() if name != "plan"}
+    if line["plan"] == "pass":
+        return PassPlan(**values)
+    if line["plan"] != "schedule":
+        raise ValueError(f"a plan must be 'pass' or 'schedule' but is {line['plan']!r}")
+    return SchedulePlan(schedule_from(values["schedule"]), values["n_trials"])
+
+
+def schedule_from(values: Mapping[str, Any]) -> Schedule:
+    """Return a schedule whose values ``dataclasses.asdict`` gave."""
+    epochs = tuple(
+        Epoch(**{**epoch, "rounds": tuple(Round(**round_) for round_ in epoch["rounds"])})
+        for epoch in values["epochs"]
+    )
+    return Schedule(**{**values, "supply": Supply(**values["supply"]), "epochs": epochs})
+
+
+class RaceReader:
+    """Makes race records of lines; what many of them share is kept once."""
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[str | None, int], InstanceKey] = {}
+        self._numbers: dict[int, int] = {}
+
+    def read(self, line: Mapping[str, Any]) -> RaceRecord:
+        """Return the race that a line holds."""
+        name, seed = line["on"]
+        key = self._keys.get((name, seed))
+        if key is None:
+            key = self._keys[name, seed] = InstanceKey(name, seed)
+        numbers = self._numbers
+        racers = tuple([numbers.setdefault(number, number) for number in line["racers"]])
+        trials = tuple([_trial_from(values) for values in line["trials"]])
+        if len(racers) != len(trials) or not racers:
+            raise ValueError(f"{len(racers)} racers have {len(trials)} trials")
+        place = RaceId(*line["race"])
+        if not all(type(number) is int and number >= 0 for number in (*place, *racers)):
+            raise ValueError(f"race {place} of {racers} is not named by whole numbers")
+        instance = numbers.setdefault(line["instance"], line["instance"])
+        return RaceRecord(
+            place, instance, key, racers, trials, float(line["walltime"]), int(line["n_trials"])
+        )
+
+
+def _trial_from(values: list[Any]) -> TrialRecord:
+    end, cost, time, cpu_time, started = values[:5]
+    cost, time, cpu_time = float(cost), float(time), float(cpu_time)
+    if cost != cost:
+        raise ValueError("a cost is not a number")
+    # In races the cost is the time, and often all of it was CPU time: one object for both.
+    time = cost if time == cost else time
+    cpu_time = time if cpu_time == time else cpu_time
+    info = values[5] if len(values) > 5 else _NOTHING
+    return TrialRecord(_ENDS[end], cost, time, cpu_time, float(started), info)

@@ -1,0 +1,71 @@
+"""What a SMAC scenario means to AC-Band: its limits, what is refused, what to validate on."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from smac.runhistory.dataclasses import InstanceSeedKey
+from smac.scenario import Scenario
+
+from acband_configspace.core.instances import SEED_LIMIT
+
+#: How many fresh seeds validate a configuration of a target that has no instances.
+VALIDATION_SEEDS = 30
+#: What SMAC takes for ``n_trials`` where nothing is given.
+DEFAULT_N_TRIALS = next(f.default for f in dataclasses.fields(Scenario) if f.name == "n_trials")
+
+
+def is_timed(scenario: Scenario) -> bool:
+    """Return whether a time limit may end the run."""
+    return math.isfinite(min(scenario.walltime_limit, scenario.cputime_limit))
+
+
+def trial_limit(scenario: Scenario) -> float:
+    """Return how many trials may be started.
+
+    With a time limit, and ``n_trials`` left at SMAC's default, the time alone decides.
+    """
+    if is_timed(scenario) and scenario.n_trials == DEFAULT_N_TRIALS:
+        return math.inf
+    return scenario.n_trials
+
+
+def refuse_unsupported(scenario: Scenario) -> None:
+    """Raise an error that names what of the scenario AC-Band cannot do."""
+    if not isinstance(scenario, Scenario):
+        raise TypeError(f"scenario must be a smac.Scenario but got {type(scenario).__name__}")
+    if scenario.count_objectives() > 1:
+        raise ValueError(f"objectives must be one for AC-Band but got {scenario.objectives}")
+    for name in ("min_budget", "max_budget"):
+        if (value := getattr(scenario, name)) is not None:
+            raise ValueError(
+                f"{name} must be None for AC-Band, which races on instances or seeds instead of "
+                f"fidelities, but got {value!r}"
+            )
+    if scenario.adaptive_capping:
+        raise ValueError(
+            "adaptive_capping must be False for AC-Band, which stops losers by itself with "
+            "racing=True, but got True"
+        )
+    if scenario.runtime_cutoff is not None:
+        raise ValueError(
+            "runtime_cutoff must be None for AC-Band, which takes the cutoff from "
+            f"trial_walltime_limit, but got {scenario.runtime_cutoff!r}"
+        )
+    if scenario.n_trials < 2:
+        raise ValueError(f"n_trials must be at least 2 but got {scenario.n_trials}")
+
+
+def validation_keys(
+    scenario: Scenario, instances: Sequence[str] | None, seed: int | None
+) -> list[InstanceSeedKey]:
+    """Return the instances, or fresh seeds, that a configuration is validated on."""
+    rng = np.random.default_rng([scenario.seed if seed is None else seed, 3])
+    if instances is not None:
+        seeds = rng.integers(SEED_LIMIT, size=len(instances)).tolist()
+        return [InstanceSeedKey(str(i), s) for i, s in zip(instances, seeds, strict=True)]
+    n_seeds = 1 if scenario.deterministic else VALIDATION_SEEDS
+    return [InstanceSeedKey(None, s) for s in rng.integers(SEED_LIMIT, size=n_seeds).tolist()]

@@ -1,0 +1,247 @@
+"""SMAC's trials in the words of the core: the only module that reads or writes their extra keys."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
+from smac.utils.numpyencoder import NumpyEncoder
+
+from acband_configspace.core.checks import real_number
+from acband_configspace.core.ends import End
+from acband_configspace.core.race import Outcome
+from acband_configspace.runlog.records import TrialRecord
+from acband_configspace.running import Clock, RaceReport, RacerReport
+
+_STATUS = {
+    End.FINISHED: StatusType.SUCCESS,
+    End.LOST: StatusType.TIMEOUT,
+    End.CUTOFF: StatusType.TIMEOUT,
+    End.MEMORY: StatusType.MEMORYOUT,
+    End.CRASHED: StatusType.CRASHED,
+    End.CANCELLED: StatusType.TIMEOUT,
+}
+_END = {
+    StatusType.SUCCESS: End.FINISHED,
+    StatusType.TIMEOUT: End.CUTOFF,
+    StatusType.MEMORYOUT: End.MEMORY,
+}
+#: Texts that come from targets are cut at so many characters: a journal is no place for data.
+LONGEST_TEXT = 1000
+#: Tracebacks may be longer; their end is what tells.
+LONGEST_ERROR = 4000
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """What a trial's info says of the race it belongs to."""
+
+    race: str
+    """The race's place, as the journal and the logs have it."""
+    n_racers: int
+    """How many trials of the race are run."""
+    to_the_end: bool = False
+    """Whether losers go on."""
+    limit: float | None = None
+    """Seconds after which the trial has lost."""
+
+    def as_info(self) -> dict[str, Any]:
+        """Return it as SMAC carries it: ``additional_info`` of a trial's info."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, info: TrialInfo) -> Ticket | None:
+        """Return the ticket of a trial, None if it belongs to no race."""
+        extra = info.additional_info
+        if not isinstance(extra, Mapping) or "n_racers" not in extra:
+            return None
+        return cls(extra["race"], extra["n_racers"], extra["to_the_end"], extra["limit"])
+
+
+def end_of(value: TrialValue) -> End:
+    """Return how a trial ended; a cost that is no finite number is a crash."""
+    if value.status == StatusType.SUCCESS:
+        return End.FINISHED if np.all(np.isfinite(value.cost)) else End.CRASHED
+    said = value.additional_info.get("end")
+    if said in (End.LOST.value, End.CANCELLED.value, End.CUTOFF.value, End.MEMORY.value):
+        return End(said)
+    return _END.get(value.status, End.CRASHED)
+
+
+def is_result(value: TrialValue) -> bool:
+    """Return whether a trial has a result that need not be run for again."""
+    running = value.status == StatusType.RUNNING
+    return not running and end_of(value) not in (End.LOST, End.CANCELLED)
+
+
+def cost_of(value: TrialValue) -> float:
+    """Return the cost of a trial as one number; what is not finite costs infinity."""
+    cost = float(np.asarray(value.cost, dtype=float).squeeze())
+    return cost if math.isfinite(cost) else math.inf
+
+
+def outcome_of(values: Sequence[TrialValue]) -> Outcome:
+    """Return what a race brought."""
+    return Outcome([cost_of(value) for value in values], [end_of(value) for value in values])
+
+
+def reason_of(value: TrialValue) -> str | None:
+    """Return what went wrong in a trial, in words, if that is known."""
+    info = value.additional_info
+    return info.get("traceback") or info.get("error")
+
+
+def as_record(value: TrialValue) -> TrialRecord:
+    """Return a trial as the journal keeps it."""
+    info = {name: item for name, item in value.additional_info.items() if name != "end"}
+    return TrialRecord(
+        end=end_of(value),
+        cost=cost_of(value),
+        time=float(value.time),
+        cpu_time=float(value.cpu_time),
+        started=float(value.starttime),
+        info=info,
+    )
+
+
+def as_value(record: TrialRecord) -> TrialValue:
+    """Return a trial of the journal as SMAC has it."""
+    info = dict(record.info)
+    if record.end is not End.FINISHED:
+        info["end"] = record.end.value
+    return TrialValue(
+        status=_STATUS[record.end],
+        cost=record.cost,
+        time=record.time,
+        cpu_time=record.cpu_time,
+        starttime=record.started,
+        endtime=record.started + record.time,
+        additional_info=info,
+    )
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """Turns reports of races into trial values.
+
+    With ``racing`` the cost of a finisher is its time, that of a racer that met the cutoff ``par``
+    times the cutoff, and that of a loser its time so far. Otherwise the cost is what the target
+    returns or prints.
+    """
+
+    racing: bool
+    clock: Clock
+    par: float
+    cutoff: float | None
+    crash_cost: float
+
+    def __post_init__(self) -> None:
+        if not real_number("par", self.par) >= 1 or not math.isfinite(self.par):
+            raise ValueError(f"par must be at least 1 but got {self.par!r}")
+
+    def values(self, report: RaceReport, race: str | None) -> list[TrialValue]:
+        """Return a trial value for each racer of a race."""
+        place = {} if race is None or not self.racing else {"race": race, "winner": report.winner}
+        return [self._value(racer, place) for racer in report.racers]
+
+    def _value(self, racer: RacerReport, place: Mapping[str, Any]) -> TrialValue:
+        info: dict[str, Any] = dict(place)
+        if racer.error is not None:
+            info["error"] = info["traceback"] = racer.error[-LONGEST_ERROR:]
+        end = racer.status
+        if self.racing:
+            status, cost = _STATUS[end], self._race_cost(racer)
+            info.update(_as_json({"returned": racer.returned, "reported": racer.reported}))
+        else:
+            status, cost = self._own_cost(racer, info)
+        if status != StatusType.SUCCESS:
+            info["end"] = End.CRASHED.value if end is End.FINISHED else end.value
+        return TrialValue(
+            status=status,
+            cost=cost,
+            time=racer.time,
+            cpu_time=racer.cpu_time,
+            starttime=racer.started,
+            endtime=racer.started + racer.time,
+            additional_info=info,
+        )
+
+    def _race_cost(self, racer: RacerReport) -> float:
+        if racer.status in (End.FINISHED, End.LOST, End.CANCELLED):
+            return racer.cpu_time if self.clock == "cpu" else racer.time
+        crashed = racer.status is End.CRASHED
+        if self.cutoff is None or (crashed and math.isfinite(self.crash_cost)):
+            return self.crash_cost
+        return self.par * self.cutoff
+
+    def _own_cost(self, racer: RacerReport, info: dict[str, Any]) -> tuple[StatusType, float]:
+        """Return what the target says it cost; a failure costs what the scenario says."""
+        status, cost = _STATUS[racer.status], self.crash_cost
+        if status == StatusType.SUCCESS and racer.command is not None:
+            reported = racer.reported
+            status, cost, more = judged(None if reported is None else reported.cost)
+            if reported is not None and reported.additional_info is not None:
+                more = {**more, "additional_info": reported.additional_info[:LONGEST_TEXT]}
+            if status != StatusType.SUCCESS and racer.output:
+                more["error"] += f"; the command printed: {racer.output[-LONGEST_TEXT:]!r}"
+            info.update(more)
+        elif status == StatusType.SUCCESS:
+            status, cost, more = judged(racer.returned)
+            info.update(more)
+        return status, cost if status == StatusType.SUCCESS else self.crash_cost
+
+
+def judged(returned: object) -> tuple[StatusType, float, dict[str, Any]]:
+    """Return the status, cost and additional information that a target's return value means.
+
+    As in SMAC: a number, or a pair of a number and a dictionary. Anything else is a crash, and so
+    are NaN and infinity.
+    """
+    cost: Any = returned
+    info: Mapping[str, Any] = {}
+    if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
+        cost, info = returned
+    if isinstance(cost, Mapping) and len(cost) == 1:
+        (cost,) = cost.values()
+    more = _as_json(info)
+    number = _one_number(cost)
+    if number is None or not math.isfinite(number):
+        what = "finite" if number is not None else "one real number"
+        return StatusType.CRASHED, math.inf, {**more, "error": f"the cost must be {what}: {cost!r}"}
+    return StatusType.SUCCESS, number, more
+
+
+def _one_number(cost: object) -> float | None:
+    """Return a cost as a float, None if it is not one real number."""
+    array = np.asarray(cost) if not isinstance(cost, (str, bytes)) else np.array(None)
+    if array.size != 1 or array.dtype.kind not in "fiub":
+        return None
+    return float(array.reshape(()))
+
+
+def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what can be written as short JSON, the rest as text, without what is None."""
+    kept: dict[str, Any] = {}
+    for name, value in info.items():
+        if value is None:
+            continue
+        try:
+            text = json.dumps(value, cls=NumpyEncoder)
+        except (TypeError, ValueError, RecursionError):
+            text = ""
+        kept[str(name)] = json.loads(text) if 0 < len(text) <= LONGEST_TEXT else _shortened(value)
+    return kept
+
+
+def _shortened(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # a repr of the user's own may raise anything
+        text = object.__repr__(value)
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
