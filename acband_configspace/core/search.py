@@ -58,6 +58,9 @@ NOISE_SAMPLE = 32
 ENOUGH_REPEATS = 4
 #: After so many passes in which nothing had to be run there is nothing left to learn.
 MOST_IDLE_PASSES = 20
+#: Longer passes than 2 to this power times the first need no plan: in a small space there can be
+#: thousands of short ones.
+MOST_DOUBLINGS = 40
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def plan_pass(
     number: int, *, left: float, first_pass: int, share: float, at_least: int, limit: float
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = first_pass * 2 ** (number - 1)
+    wanted = first_pass * 2 ** min(number - 1, MOST_DOUBLINGS)
     # What would be left is too little for the pass after this one.
     n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
@@ -276,9 +279,12 @@ class Search:
     def _finishing(self, racer: int, instance: int) -> float:
         return self.memory.finishing_cost(racer, instance)
 
-    def _lead(self, leader: int | None, instances: Sequence[int]) -> None:
-        if leader is not None and self.memory.has_finished(leader, instances):
-            self.leader, self.leader_met = leader, tuple(instances)
+    def _lead(self, rival: int, instances: Sequence[int]) -> None:
+        """Let a configuration lead that has finished, unless it is known to be worse."""
+        if not self.memory.has_finished(rival, instances):
+            return
+        if self.leader is None or not self.memory.is_worse(rival, self.leader):
+            self.leader, self.leader_met = rival, tuple(instances)
 
     def _advance(self) -> None:
         """Go on to the next round in which anything has to be run."""
@@ -341,10 +347,7 @@ class Search:
             self.finished = f"all n_trials={self._n_trials:.0f} trials are used"
             return None
         if self._n_idle_passes >= MOST_IDLE_PASSES:
-            self.finished = (
-                "every configuration of the space has raced, and none can still catch up with the "
-                "best"
-            )
+            self.finished = "every configuration of the space has raced: nothing is left to learn"
             return None
         share = FIRST_ROUND_SHARE_RACING if self._racing else FIRST_ROUND_SHARE
         if self._pool_size == 1:  # there is no second instance to meet on
@@ -361,8 +364,10 @@ class Search:
     def _pass(self, plan: PassPlan) -> Iterator[SearchRound]:
         rng = np.random.default_rng([self._seed, 2, plan.number])
         order = _Order(self._champion_first(rng), self._pool_size)
-        met = order.first(1)
         alive = self._entrants(plan, rng)
+        if self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
+            order.start_fresh()  # what the champion knows left nobody to race
+        met = order.first(1)
         yield self._first_round(alive, met[0])
         alive = self._after_first_round(alive, met[0])
         number = 1
@@ -412,11 +417,14 @@ class Search:
         return [int(instance) for instance in (*quick, *others)]
 
     def _first_round(self, entrants: Sequence[int], instance: int) -> SearchRound:
-        limits = {}
-        if self._racing and self.champion is not None:
-            limit = REACH_IN_TIME * self._finishing(self.champion, instance)
-            limits = dict.fromkeys(entrants, limit)
-        return SearchRound(1, self._groups(entrants), [instance], not self._racing, limits)
+        groups, limits = self._groups(entrants), {}
+        if self.champion is not None:
+            if self.memory.cost(self.champion, instance) is None:
+                groups.append([self.champion])
+            if self._racing:
+                limit = REACH_IN_TIME * self._finishing(self.champion, instance)
+                limits = dict.fromkeys(entrants, limit)
+        return SearchRound(1, groups, [instance], not self._racing, limits)
 
     def _after_first_round(self, entrants: Sequence[int], instance: int) -> list[int]:
         alive = []
@@ -446,12 +454,15 @@ class Search:
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
         instances = order.first(n_met + n_more)[n_met:]
         racers = {*alive, self._the_champion}
-        trials_left = min(plan.limit, self._n_trials) - self.n_started
+        trials_left = self._trials_left(plan)
 
         def affordable(n: int) -> bool:
             return self.memory.n_unknown(racers, instances[:n]) <= trials_left
 
         return last_true(affordable, 0, len(instances))
+
+    def _trials_left(self, plan: PassPlan) -> float:
+        return min(plan.limit, self._n_trials) - self.n_started
 
     def _allowances(self, alive: Sequence[int], met: Sequence[int]) -> dict[int, float]:
         """Return what each may take on an instance without falling out of the champion's reach."""
@@ -565,6 +576,12 @@ class _Order:
                 self._instances.append(self._next)
             self._next += 1
         return self._instances[:n]
+
+    def start_fresh(self) -> None:
+        """Put a fresh instance before the known ones, if there is one left."""
+        n_known = len(self._instances)
+        self.first(n_known + 1)
+        self._instances = [*self._instances[n_known:], *self._instances[:n_known]]
 
 
 def _best(costs: Mapping[int, float] | Mapping[int, Total], n: int) -> list[int]:
