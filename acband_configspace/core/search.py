@@ -56,6 +56,8 @@ LEAD_SHARE = 0.5
 NOISE_SAMPLE = 32
 #: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
 ENOUGH_REPEATS = 4
+#: Of those left in the last pass, so many count as good besides the champion.
+MOST_BEST = 4
 #: After so many passes in which nothing had to be run there is nothing left to learn.
 MOST_IDLE_PASSES = 20
 #: Longer passes than 2 to this power times the first need no plan: in a small space there can be
@@ -155,6 +157,20 @@ def plan_pass(
 
 
 @dataclass(frozen=True)
+class Standing:
+    """What whoever draws new configurations may want to know. Configurations are numbers."""
+
+    pass_number: int
+    """The pass they are for, from 1."""
+    best: tuple[int, ...]
+    """The best so far, the champion first; those that were given, before there is one."""
+
+
+Draw = Callable[[int, Standing], int]
+"""Asked for n configurations in all, returns how many of them there are."""
+
+
+@dataclass(frozen=True)
 class SearchRound:
     """A round: groups that meet the same instances."""
 
@@ -201,7 +217,7 @@ class Search:
         k: int,
         first_pass: int,
         instances: Instances,
-        draw: Callable[[int], int],
+        draw: Draw,
         n_given: int,
         n_trials: float,
         seed: int,
@@ -219,6 +235,7 @@ class Search:
         self._pool_size = instances.n_distinct
         self._noise: float | None = None
         self._n_idle_passes = 0
+        self._last_left: list[int] = []
         self.memory = Memory()
         """What is known."""
         self.plans: list[PassPlan] = []
@@ -391,13 +408,19 @@ class Search:
 
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
-        n_there = self._draw(self.n_entered + plan.n_entrants)
+        n_there = self._draw(self.n_entered + plan.n_entrants, self._standing(plan))
         new = list(range(self.n_entered, min(n_there, self.n_entered + plan.n_entrants)))
         self.n_entered += len(new)
         if new:
             return new
         others = [number for number in range(self.n_entered) if number != self.champion]
         return [int(number) for number in rng.permutation(others)[: plan.n_entrants]]
+
+    def _standing(self, plan: PassPlan) -> Standing:
+        if self.champion is None:
+            return Standing(plan.number, tuple(range(self._n_given)))
+        others = (racer for racer in self._last_left if racer != self.champion)
+        return Standing(plan.number, (self.champion, *others))
 
     def _champion_first(self, rng: np.random.Generator) -> list[int]:
         """Return what the champion has met, in random order; quick ones first in races.
@@ -521,7 +544,10 @@ class Search:
             best = min(totals, key=totals.__getitem__)
             if totals[best] < pace:
                 self._lead(best, met)
-        return [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        alive = [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        if 1 <= len(alive) <= MOST_BEST:
+            self._last_left = sorted(alive, key=totals.__getitem__)
+        return alive
 
     def _reach(self, pace: Total, n_met: int) -> Total:
         """Return the most that leaves a configuration within reach of the champion."""
