@@ -240,18 +240,19 @@ class Engine:
         return memory.costs(configuration)
 
     def _estimate(self, leader: int) -> None:
-        new = self.known_costs(leader)
+        new = _finite(self.known_costs(leader))
         if self._estimated is None:
             self.estimate = sum(new.values()) / len(new) if new else math.nan
         else:
-            old = self.known_costs(self._estimated)
+            old = _finite(self.known_costs(self._estimated))
             common = [i for i in new if i in old]
             difference = sum(new[i] - old[i] for i in common) / max(1, len(common))
-            if math.isfinite(difference):
-                self.estimate += min(0.0, difference)
-            elif new:  # the one before it had failed
-                self.estimate = sum(new.values()) / len(new)
+            self.estimate += min(0.0, difference)
         self._estimated = leader
+
+
+def _finite(costs: dict[int, float]) -> dict[int, float]:
+    return {instance: cost for instance, cost in costs.items() if math.isfinite(cost)}
 
 
 class _MemoryDriver:
@@ -413,7 +414,7 @@ class _PaperDriver:
         current.n_races += 1
         if current.stream.is_open(race):  # what came too late must not tell who leads either
             for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
-                self._n_successes[racer] += end is End.FINISHED
+                self._n_successes[racer] += end is End.FINISHED and math.isfinite(cost)
                 if end is not End.LOST:
                     self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
         current.stream.tell(race, outcome)
