@@ -125,7 +125,13 @@ class SearchSchedule:
 
 
 def search_schedule(
-    *, n_trials: float, k: int, first_pass: int, racing: bool, n_given: int = 1
+    *,
+    n_trials: float,
+    k: int,
+    first_pass: int,
+    growth: float,
+    racing: bool,
+    n_given: int = 1,
 ) -> SearchSchedule:
     """Plan the passes beforehand, each as long as it can be."""
     passes: list[PassPlan] = []
@@ -135,6 +141,7 @@ def search_schedule(
             len(passes) + 1,
             left=n_trials - n_used,
             first_pass=first_pass,
+            growth=growth,
             share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
             at_least=n_given if not passes else 1,
             limit=n_trials,
@@ -145,10 +152,17 @@ def search_schedule(
 
 
 def plan_pass(
-    number: int, *, left: float, first_pass: int, share: float, at_least: int, limit: float
+    number: int,
+    *,
+    left: float,
+    first_pass: int,
+    growth: float,
+    share: float,
+    at_least: int,
+    limit: float,
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = first_pass * 2 ** min(number - 1, MOST_DOUBLINGS)
+    wanted = round(first_pass * growth ** min(number - 1, MOST_DOUBLINGS))
     # What would be left is too little for the pass after this one.
     n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
@@ -195,6 +209,8 @@ class Search:
         How many configurations race together.
     first_pass : int
         Trials of the first pass.
+    growth : float
+        How many times as long as the one before each further pass is.
     instances : Instances
         What instance numbers stand for.
     draw : callable
@@ -216,6 +232,7 @@ class Search:
         racing: bool,
         k: int,
         first_pass: int,
+        growth: float,
         instances: Instances,
         draw: Draw,
         n_given: int,
@@ -226,6 +243,7 @@ class Search:
         self._racing = racing
         self._k = k
         self._first_pass = first_pass
+        self._growth = growth
         self._instances = instances
         self._draw = draw
         self._n_given = n_given
@@ -373,6 +391,7 @@ class Search:
             number,
             left=left,
             first_pass=self._first_pass,
+            growth=self._growth,
             share=share,
             at_least=self._n_given if number == 1 else 1,
             limit=self._n_trials,

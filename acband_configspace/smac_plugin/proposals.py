@@ -8,7 +8,10 @@ drawn anew. Conditions, forbidden clauses, log scales and orders of the space ho
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
+import numpy.typing as npt
 from ConfigSpace import Configuration, ConfigurationSpace
 from ConfigSpace.exceptions import ForbiddenValueError, IllegalValueError
 from ConfigSpace.hyperparameters import (
@@ -21,17 +24,30 @@ from ConfigSpace.util import deactivate_inactive_hyperparameters
 
 from acband_configspace.core.engine import Standing
 
-#: Each parameter is changed with this probability, and at least one is.
+#: Each parameter is changed with this probability, or as many on average, if that is more …
 CHANGE_PROBABILITY = 0.25
+CHANGES = 2.5
 #: The standard deviation of a step in the first pass, as a share of the parameter's range …
 FIRST_STEP = 0.25
 #: … how it shrinks from pass to pass, and where that ends.
-STEP_DECAY = 0.8
+STEP_DECAY = 0.9
 LAST_STEP = 0.02
 #: The best is taken as the parent with this probability, the second best with half of it, …
 BEST_SHARE = 0.5
 #: So often a change that the space forbids is drawn anew.
 MOST_TRIES = 30
+
+
+class Proposals(Protocol):
+    """What proposes new configurations; write your own by giving this method."""
+
+    def propose(
+        self, number: int, best: list[Configuration], standing: Standing
+    ) -> Configuration | None:
+        """Return the configuration of that number, None for a uniform one.
+
+        The same arguments must give the same configuration: a run that is resumed asks again.
+        """
 
 
 class NearTheBest:
@@ -49,9 +65,10 @@ class NearTheBest:
         self._space = space
         self._seed = seed
         self._parameters = list(space.values())
-        self._free = [
+        self._free: list[int] = [
             index for index, p in enumerate(self._parameters) if not isinstance(p, Constant)
         ]
+        self._probability = max(CHANGE_PROBABILITY, CHANGES / max(1, len(self._free)))
 
     def propose(
         self, number: int, best: list[Configuration], standing: Standing
@@ -71,10 +88,10 @@ class NearTheBest:
         return None
 
     def _changed(
-        self, parent: np.ndarray, step: float, random: np.random.RandomState
-    ) -> np.ndarray:
+        self, parent: npt.NDArray[np.float64], step: float, random: np.random.RandomState
+    ) -> npt.NDArray[np.float64]:
         vector = parent.copy()
-        chosen = [index for index in self._free if random.rand() < CHANGE_PROBABILITY]
+        chosen = [index for index in self._free if random.rand() < self._probability]
         chosen = chosen or [self._free[random.randint(len(self._free))]]
         for index, parameter in enumerate(self._parameters):
             if np.isnan(vector[index]):  # it may become active now
@@ -83,7 +100,7 @@ class NearTheBest:
                 vector[index] = _moved(parameter, float(vector[index]), step, random)
         return vector
 
-    def _valid(self, vector: np.ndarray) -> Configuration | None:
+    def _valid(self, vector: npt.NDArray[np.float64]) -> Configuration | None:
         """Return the configuration that a vector stands for, None if the space forbids it."""
         try:
             if self._space.conditions:
@@ -96,7 +113,7 @@ class NearTheBest:
 
 
 def _moved(
-    parameter: Hyperparameter, place: float, step: float, random: np.random.RandomState
+    parameter: Hyperparameter[Any, Any], place: float, step: float, random: np.random.RandomState
 ) -> float:
     """Return another place of a parameter, near the old one if there is such a thing."""
     if isinstance(parameter, CategoricalHyperparameter):
