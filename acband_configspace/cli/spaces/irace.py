@@ -152,17 +152,14 @@ def _parameter(line: Line, defaults: Mapping[str, Any]) -> tuple[Parameter, str 
 def _bounds(name: str, texts: Sequence[str], place: Place) -> tuple[float, float]:
     if len(texts) != 2:
         raise InputError(place, f"{name} must have two bounds but has {len(texts)}")
-    bounds = []
-    for text in texts:
-        try:
-            bounds.append(float(text))
-        except ValueError:
-            raise InputError(
-                place,
-                f"the bound {text!r} of {name} is no number: bounds that depend on other "
-                "parameters are not supported, since ConfigSpace has none",
-            ) from None
-    return bounds[0], bounds[1]
+    try:
+        return float(texts[0]), float(texts[1])
+    except ValueError:
+        raise InputError(
+            place,
+            f"the bounds of {name} must be two numbers but are {' and '.join(texts)}: bounds that "
+            "depend on other parameters are not supported, since ConfigSpace has none",
+        ) from None
 
 
 def _with_default(parameter: Parameter, default: Any, place: Place) -> Parameter:
@@ -227,8 +224,9 @@ def _r_names(parameters: Mapping[str, Parameter]) -> dict[str, str]:
 
 
 #: Words that mean something else in R.
-_R_WORDS = ("if", "else", "repeat", "while", "function", "for", "next", "break", "in", "TRUE")
-_R_WORDS += ("FALSE", "NULL", "Inf", "NaN", "NA", "T", "F", "c")
+_R_WORDS = frozenset(
+    ["if", "else", "repeat", "while", "function", "for", "next", "break", "in", "TRUE", "FALSE", "NULL", "Inf", "NaN", "NA", "T", "F", "c"]
+)
 
 
 def _unwritable(parameter: Parameter) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from ConfigSpace.hyperparameters import (
     UniformIntegerHyperparameter,
 )
 
+AnyHyperparameter = Hyperparameter[Any]
 Kind = Literal["categorical", "ordinal", "integer", "real"]
 
 #: Under this name a hyperparameter's ``meta`` keeps how irace passes it.
@@ -41,7 +42,7 @@ class Parameter:
     switch: str | None = None
     """What irace writes before the value."""
 
-    def to_hyperparameter(self) -> Hyperparameter:
+    def to_hyperparameter(self) -> AnyHyperparameter:
         """Return it as ConfigSpace has it.
 
         Raises
@@ -50,7 +51,7 @@ class Parameter:
             If the values, bounds and default do not go together; the message says how.
         """
         self._check()
-        meta = None if self.switch is None else {SWITCH: self.switch}
+        meta: dict[Hashable, Any] | None = None if self.switch is None else {SWITCH: self.switch}
         if self.kind in ("integer", "real"):
             return self._number(meta)
         default = self.values[0] if self.default is None else self.default
@@ -58,11 +59,11 @@ class Parameter:
             return OrdinalHyperparameter(self.name, self.values, default_value=default, meta=meta)
         return CategoricalHyperparameter(self.name, self.values, default_value=default, meta=meta)
 
-    def _number(self, meta: Mapping[str, Any] | None) -> Hyperparameter:
+    def _number(self, meta: dict[Hashable, Any] | None) -> AnyHyperparameter:
         lower, upper = self.bounds
         cast = int if self.kind == "integer" else float
         if lower == upper:
-            return Constant(self.name, cast(lower), meta=dict(meta) if meta else None)
+            return Constant(self.name, cast(lower), meta=meta)
         make = (
             UniformIntegerHyperparameter if self.kind == "integer" else UniformFloatHyperparameter
         )
@@ -72,7 +73,7 @@ class Parameter:
             upper=cast(upper),
             default_value=None if self.default is None else cast(self.default),
             log=self.log,
-            meta=dict(meta) if meta else None,
+            meta=meta,
         )
 
     def _check(self) -> None:
@@ -124,7 +125,7 @@ class Parameter:
             )
 
 
-def parameter_of(hyperparameter: Hyperparameter) -> Parameter:
+def parameter_of(hyperparameter: AnyHyperparameter) -> Parameter:
     """Return what the text formats can say about one of ConfigSpace's hyperparameters.
 
     A normal or beta distribution becomes its range, weights are left out: see :func:`lost`.
@@ -154,7 +155,7 @@ def parameter_of(hyperparameter: Hyperparameter) -> Parameter:
     raise ValueError(f"{name} is a {type(hyperparameter).__name__}, which no file format has")
 
 
-def lost(hyperparameter: Hyperparameter) -> str | None:
+def lost(hyperparameter: AnyHyperparameter) -> str | None:
     """Return what of a hyperparameter the text formats cannot say, if anything."""
     if getattr(hyperparameter, "weights", None) is not None:
         return f"{hyperparameter.name}: the weights of its values"
