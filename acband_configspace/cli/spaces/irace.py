@@ -210,7 +210,7 @@ def write_irace(space: ConfigurationSpace) -> Written:
 
 def _r_names(parameters: Mapping[str, Parameter]) -> dict[str, str]:
     names: dict[str, str] = {}
-    taken: set[str] = set(_R_WORDS)
+    taken = {*_R_WORDS, *_R_VALUES}
     for name in parameters:
         plain = re.sub(r"[^A-Za-z0-9_.]", ".", name)
         if not re.match(r"^(?:[A-Za-z]|\.(?!\d))", plain):
@@ -224,9 +224,8 @@ def _r_names(parameters: Mapping[str, Parameter]) -> dict[str, str]:
 
 
 #: Words that mean something else in R.
-_R_WORDS = frozenset(
-    ["if", "else", "repeat", "while", "function", "for", "next", "break", "in", "TRUE", "FALSE", "NULL", "Inf", "NaN", "NA", "T", "F", "c"]
-)
+_R_WORDS = ("if", "else", "repeat", "while", "function", "for", "next", "break", "in", "c")
+_R_VALUES = ("TRUE", "FALSE", "NULL", "Inf", "NaN", "NA", "T", "F")
 
 
 def _unwritable(parameter: Parameter) -> list[str]:

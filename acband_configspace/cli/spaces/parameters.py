@@ -18,7 +18,7 @@ from ConfigSpace.hyperparameters import (
     UniformIntegerHyperparameter,
 )
 
-AnyHyperparameter = Hyperparameter[Any]
+AnyHyperparameter = Hyperparameter[Any, Any]
 Kind = Literal["categorical", "ordinal", "integer", "real"]
 
 #: Under this name a hyperparameter's ``meta`` keeps how irace passes it.
