@@ -139,9 +139,8 @@ class PatternResult:
 
     def __call__(self, text: str, code: int) -> ScriptReport | None:
         """Return the report; without a match the run has crashed."""
-        last = None
-        for last in re.finditer(self.pattern, text, re.MULTILINE):
-            pass
+        matches = list(re.finditer(self.pattern, text, re.MULTILINE))
+        last = matches[-1] if matches else None
         if last is None:
             return _crash(f"exited with code {code}; nothing it printed matches {self.pattern!r}")
         groups = last.groupdict()
