@@ -115,7 +115,7 @@ def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None)
         name=output.name or "run",
         deterministic=scenario_file.deterministic,
         crash_cost=scenario_file.crash_cost,
-        trial_walltime_limit=scenario_file.cutoff,  # type: ignore[arg-type]  # fractions count
+        trial_walltime_limit=scenario_file.cutoff,  # fractions count
         trial_memory_limit=scenario_file.memory_limit,
         instances=None if instances is None else list(instances),
         n_trials=scenario_file.n_trials or PLENTY,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,8 @@ def record_origin(
             raise InputError(
                 Place.of(directory),
                 "this run was started with another target; use --output for a run of its own, or "
-                f"--fresh to start anew\n  before: {' '.join(before)}\n  now:    {' '.join(command)}",
+                f"--fresh to start anew\n  before: {shlex.join(before)}\n"
+                f"  now:    {shlex.join(command)}",
             )
     directory.mkdir(parents=True, exist_ok=True)
     content = {

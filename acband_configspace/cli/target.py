@@ -60,15 +60,16 @@ class CommandFunction:
         if code not in self.success_codes:
             raise TargetFailedError(f"exited with code {code}\n{done.stderr[-2000:]}".strip())
         report = self.reader(done.stdout, code)
-        if report is None or report.status != "SUCCESS" or not isinstance(report.cost, float):
-            self._refuse(report and report.status, report and report.additional_info, done.stderr)
-        assert report is not None
-        assert isinstance(report.cost, float)
+        if report is None:
+            raise _failure(None, None, done.stderr)
+        if report.status != "SUCCESS" or not isinstance(report.cost, float):
+            raise _failure(report.status, report.additional_info, done.stderr)
         return report.cost
 
-    def _refuse(self, status: str | None, reason: str | None, errors: str) -> None:
-        if status == "MEMORYOUT":
-            raise MemoryError("the target says that it ran out of memory")
-        words = [f"the target said {status}" if status in (ABORT, "TIMEOUT") else "", reason or ""]
-        text = ": ".join(word for word in words if word) or "the target printed no result"
-        raise TargetFailedError("\n".join(filter(None, (text, errors[-2000:].strip()))))
+
+def _failure(status: str | None, reason: str | None, errors: str) -> Exception:
+    if status == "MEMORYOUT":
+        return MemoryError("the target says that it ran out of memory")
+    words = [f"the target said {status}" if status in (ABORT, "TIMEOUT") else "", reason or ""]
+    text = ": ".join(word for word in words if word) or "the target printed no result"
+    return TargetFailedError("\n".join(filter(None, (text, errors[-2000:].strip()))))

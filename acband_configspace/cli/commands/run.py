@@ -13,6 +13,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import importlib
 import logging
 import shlex
 from collections.abc import Iterator
@@ -107,10 +108,9 @@ def _cluster(arguments: argparse.Namespace, *, k: int) -> Iterator[Any]:
     if arguments.scheduler and arguments.slurm:
         raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
     if arguments.scheduler:
-        from dask.distributed import Client
-
+        distributed: Any = importlib.import_module("dask.distributed")
         try:
-            client = Client(arguments.scheduler, timeout=30)
+            client = distributed.Client(arguments.scheduler, timeout=30)
         except (OSError, ValueError) as error:
             raise InputError(COMMAND_LINE, f"--scheduler {arguments.scheduler}: {error}") from None
         with client:
@@ -118,13 +118,14 @@ def _cluster(arguments: argparse.Namespace, *, k: int) -> Iterator[Any]:
     elif arguments.slurm:
         if find_spec("dask_jobqueue") is None:
             raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
-        from dask.distributed import Client
-        from dask_jobqueue import SLURMCluster
-
+        distributed = importlib.import_module("dask.distributed")
+        jobqueue: Any = importlib.import_module("dask_jobqueue")
         # Each job is one worker with room for one race.
-        cluster = SLURMCluster(queue=arguments.slurm, cores=k, processes=1, memory=f"{2 * k} GB")
+        cluster = jobqueue.SLURMCluster(
+            queue=arguments.slurm, cores=k, processes=1, memory=f"{2 * k} GB"
+        )
         cluster.scale(jobs=arguments.workers or 1)
-        with cluster, Client(cluster) as client:
+        with cluster, distributed.Client(cluster) as client:
             yield client
     else:
         yield None
