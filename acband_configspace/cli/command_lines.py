@@ -117,7 +117,7 @@ class TemplateCommand:
         return [filled(part, values) for part in template or self.parameter if part]
 
     def _path(self, instance: str) -> str:
-        return instance if self.folder is None else os.path.join(self.folder, instance)
+        return path_of(instance, self.folder)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class IraceCommand:
         texts = {name: self._text(value) for name, value in configuration.items()}
         identity = zlib.crc32(repr(sorted(texts.items())).encode()) % 10**9
         name = "" if instance is None else instance
-        path = name if self.folder is None or not name else os.path.join(self.folder, name)
+        path = path_of(name, self.folder)
         limit = [number_text(NO_CUTOFF if cutoff is None else cutoff)] if self.bound else []
         words = [
             *self.command,
@@ -225,6 +225,14 @@ class IraceCommand:
         if isinstance(value, float):
             return number_text(round(value, self.digits))
         return argument_text(value)
+
+
+def path_of(instance: str, folder: str | None) -> str:
+    """Return the path of an instance that is a file of the folder; others are names."""
+    if folder is None or not instance:
+        return instance
+    path = os.path.join(folder, instance)
+    return path if os.path.exists(path) else instance
 
 
 def argument_text(value: Any) -> str:

@@ -141,9 +141,9 @@ def check_options(scenario_file: ScenarioFile) -> None:
     known = option_names()
     for name in scenario_file.options:
         if name not in known and not _takes_anything():
-            in_file = scenario_file.format == "toml"
-            place = Place.of(scenario_file.path) if in_file else COMMAND_LINE
-            raise InputError(place, f"unknown option {name!r}{suggestion(name, known)}")
+            place = scenario_file.option_places.get(name, COMMAND_LINE)
+            near = (*known, *scenario_file.keys) if place == COMMAND_LINE else known
+            raise InputError(place, f"unknown option {name!r}{suggestion(name, near)}")
 
 
 def _takes_anything() -> bool:

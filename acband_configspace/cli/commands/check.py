@@ -61,7 +61,7 @@ def summary(scenario_file: ScenarioFile) -> str:
     lines = {
         "scenario": f"{scenario_file.path} ({scenario_file.format})",
         "minimised": f"{goal}{limit}",
-        "space": f"{len(space)} parameters, {n_conditions} conditions, {n_forbidden} forbidden",
+        "space": f"parameters: {len(space)}, conditions: {n_conditions}, forbidden: {n_forbidden}",
         "instances": _counted(scenario_file.instances),
         "test": _counted(scenario_file.test_instances),
         "budget": _budget(scenario_file),

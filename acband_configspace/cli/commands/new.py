@@ -19,7 +19,7 @@ TEMPLATE = """\
 [target]
 # The program and its arguments, never through a shell. The places for {parameters}, {instance},
 # {seed} and {cutoff} are yours to choose; parameters and instance come last if you do not.
-command = ["minisat", "-verb=0", "{parameters}", "-rnd-seed={seed}", "{instance}"]
+command = ["minisat", "-verb=0", "{parameters}", "{instance}"]
 parameter = "-{name}={value}"   # how a parameter is written; two words: ["--{name}", "{value}"]
 on = "-{name}"                  # how one with the values on and off (or yes and no) is written
 off = "-no-{name}"

@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", type=Path, help="the run's directory")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="its values as one JSON object")
-    how.add_argument("--command", action="store_true", help="the command line it stands for")
+    how.add_argument(
+        "--command", dest="as_command", action="store_true", help="the command line it stands for"
+    )
     parser.add_argument("--instance", default="INSTANCE", help="the instance in that command line")
     parser.add_argument(
         "--scenario", type=Path, metavar="FILE", help="the run's scenario, if it has moved"
@@ -36,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     values = incumbent_of(directory)
     if arguments.json:
         print(json.dumps(values))
-    elif arguments.command:
+    elif arguments.as_command:
         scenario_file = scenario_of_run(directory, arguments.scenario)
         ordered = {name: values[name] for name in scenario_file.space if name in values}
         instance = None if scenario_file.instances is None else arguments.instance

@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _instances(file: Path | None, scenario_file: ScenarioFile) -> Sequence[str] | None:
     if file is not None:
-        return listed_names(file)
+        here = {name: Path(name) for name in listed_names(file)}
+        return [str(path.resolve()) if path.exists() else name for name, path in here.items()]
     return scenario_file.test_instances or scenario_file.instances
 
 

@@ -137,6 +137,7 @@ class _Reader:
             seed=self._whole("seed", at_least=0) or 0,
             output=None if outdir is None else Path(unquoted(outdir.value)),
             options=parsed_options(self._settings.options),
+            keys=tuple(_KEYS),
             notes=tuple(self._notes),
         )
 

@@ -55,6 +55,10 @@ class ScenarioFile:
     """The folder of the runs, if the scenario names one."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of the facade: k, alpha and so on."""
+    option_places: Mapping[str, Place] = field(default_factory=dict)
+    """Where they stand, unless that is the command line."""
+    keys: tuple[str, ...] = ()
+    """The keys of the format, for suggestions."""
     notes: tuple[str, ...] = ()
     """What was read and is not used, in words."""
 

@@ -167,6 +167,7 @@ class _Reader:
             seed=self._whole("seed", at_least=0) or 0,
             workers=max(1, self._whole("parallel", at_least=0) or 1),
             options=parsed_options(self._settings.options),
+            keys=tuple(_USED),
             notes=tuple(self._settings.notes),
         )
 
@@ -279,7 +280,6 @@ class _Reader:
         if aclib:
             return Aclib2Command(command)
         place = Place.of(self._path)
-        folder = self._folders[0]
         return IraceCommand(
             command,
             switches={
@@ -289,7 +289,7 @@ class _Reader:
             extras={i.name: words_of(i.rest, place) for i in instances if i.rest},
             bound=bound,
             digits=digits,
-            folder=str(folder) if _are_files(instances, folder) else None,
+            folder=str(self._folders[0]),
         )
 
     def _command(self) -> tuple[str, ...]:
@@ -312,8 +312,3 @@ class _Reader:
             raise InputError(place, "targetRunnerLauncherArgs must end with {targetRunnerArgs}")
         arguments = [word.replace("{targetRunner}", runner) for word in words[:-1]]
         return (unquoted(launcher.value), *arguments)
-
-
-def _are_files(instances: Sequence[ListedInstance], folder: Path) -> bool:
-    """Return whether the instances are files of the scenario's folder, and not mere names."""
-    return any((folder / instance.name).exists() for instance in instances[:10])

@@ -173,6 +173,7 @@ class _Reader:
         objective = self._choice("target", "minimise", _OBJECTIVES, "cpu time")
         racing = objective != "cost"
         crash = self._number("target", "crash_cost")
+        options = self._tables.all_of("options")
         return ScenarioFile(
             path=self._path,
             format="toml",
@@ -196,7 +197,9 @@ class _Reader:
             seed=self._whole("run", "seed", at_least=0) or 0,
             workers=self._whole("run", "workers", at_least=1) or 1,
             output=self._output(),
-            options={key: given.value for key, given in self._tables.all_of("options").items()},
+            options={key: given.value for key, given in options.items()},
+            option_places={key: given.place for key, given in options.items()},
+            keys=tuple(key for keys in KEYS.values() for key in keys),
         )
 
     def _number(self, table: str, key: str, at_least: float = -math.inf) -> float | None:
@@ -252,23 +255,13 @@ class _Reader:
             on=self._words("on"),
             off=self._words("off"),
             written={} if written is None else _written(written),
-            folder=str(self._folder) if self._has_files() else None,
+            folder=str(self._folder),
             shell=shell,
         )
 
     def _words(self, key: str) -> tuple[str, ...] | None:
         given = self._tables.get("target", key)
         return None if given is None else _texts(given, PARAMETER_FIELDS)
-
-    def _has_files(self) -> bool:
-        """Return whether instances are files, named from here, and not mere names in a list."""
-        given = self._tables.get("instances", "train") or self._tables.get("instances", "test")
-        if given is None:
-            return False
-        if not isinstance(given.value, str):
-            return any((self._folder / str(name)).exists() for name in given.value[:10])
-        names = found_instances(given.value, self._folder, given.place)
-        return any((self._folder / name).exists() for name in names[:10])
 
     def _success(self) -> tuple[int, ...]:
         given = self._tables.get("target", "success")
