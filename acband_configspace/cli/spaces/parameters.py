@@ -168,6 +168,15 @@ def lost(hyperparameter: AnyHyperparameter) -> str | None:
     return None
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def number_text(value: float, *, integer: bool = False) -> str:
     """Return a number in the shortest form that is read back as the same one."""
     if integer or (float(value).is_integer() and abs(value) < 1e15):

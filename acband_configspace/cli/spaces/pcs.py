@@ -27,6 +27,7 @@ from acband_configspace.cli.spaces.expressions import (
 from acband_configspace.cli.spaces.parameters import (
     Kind,
     Parameter,
+    is_number,
     lost,
     number_text,
     parameter_of,
@@ -163,7 +164,8 @@ class _Expressions:
             raise InputError(place, str(error)) from None
 
     def _is_value(self, name: str, word: str) -> bool:
-        return word in self._parameters[name][0].values
+        parameter = self._parameters[name][0]
+        return word in parameter.values or (not parameter.values and is_number(word))
 
 
 def write_pcs(space: ConfigurationSpace, *, new: bool) -> Written:

@@ -7,7 +7,6 @@ from typing import Any
 from ConfigSpace import ConfigurationSpace
 from ConfigSpace.conditions import (
     AndConjunction,
-    Conjunction,
     EqualsCondition,
     GreaterThanCondition,
     InCondition,
@@ -53,10 +52,7 @@ def conditions_of(space: ConfigurationSpace) -> list[tuple[str, Expression]]:
     """Return each child with its condition, in the order of the parameters."""
     by_child: dict[str, list[Expression]] = {}
     for condition in space.conditions:
-        child = (
-            condition.get_children()[0] if isinstance(condition, Conjunction) else condition.child
-        )
-        by_child.setdefault(child.name, []).append(_condition(condition))
+        by_child.setdefault(condition.child.name, []).append(_condition(condition))
     order = {name: index for index, name in enumerate(space)}
     return sorted(
         ((child, joined(And, parts)) for child, parts in by_child.items()),
