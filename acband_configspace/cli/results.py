@@ -35,7 +35,7 @@ _RESULT_LINE = re.compile(
     r"algorithm run result)\s*:\s*(.*)$",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])|[-+]?\binf(?:inity)?\b")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?\b)")
 
 
 class ResultReader(Protocol):

@@ -17,7 +17,6 @@ from ConfigSpace.conditions import (
     NotEqualsCondition,
     OrConjunction,
 )
-from ConfigSpace.exceptions import ForbiddenValueError
 from ConfigSpace.forbidden import (
     ForbiddenAndConjunction,
     ForbiddenEqualsClause,
@@ -97,20 +96,18 @@ def build_space(
         ) from None
     if not clauses:
         return space
-    try:
-        space.add(*(clause for clause, _ in clauses))
-    except ForbiddenValueError:
-        if free_defaults:
-            chosen = _allowed_values(space, [clause for clause, _ in clauses])
-            if chosen is not None:
-                retold = {
-                    n: (replace(p, default=chosen.get(n, p.default)), place)
-                    for n, (p, place) in parameters.items()
-                }
-                return build_space(retold, conditions, forbidden, name=name, lenient=lenient)
-        default = dict(space.get_default_configuration())
-        place = next(p for c, p in clauses if c.is_forbidden_value(default))
-        raise InputError(place, "this forbids the default configuration") from None
+    default = dict(space.get_default_configuration())
+    where = next((place for clause, place in clauses if clause.is_forbidden_value(default)), None)
+    if where is not None:
+        chosen = _allowed_values(space, [c for c, _ in clauses]) if free_defaults else None
+        if chosen is None:
+            raise InputError(where, "this forbids the default configuration")
+        retold = {
+            n: (replace(p, default=chosen.get(n, p.default)), place)
+            for n, (p, place) in parameters.items()
+        }
+        return build_space(retold, conditions, forbidden, name=name, lenient=lenient)
+    space.add(*(clause for clause, _ in clauses))
     return space
 
 
