@@ -107,8 +107,23 @@ def _guarded(command: Callable[[], int]) -> int:
         code = _exit_code(error)
         if code is None:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_message(error)}", file=sys.stderr)
         return code
+
+
+def _message(error: Exception) -> str:
+    """Return what an error says, in the words of the command line."""
+    from acband_configspace.errors import RunDiffersError
+
+    if isinstance(error, RunDiffersError):
+        listing = "".join(f"\n  {difference}" for difference in error.differences)
+        return (
+            f"the run recorded there differs from this one:{listing}\n"
+            "Use --output for a run of its own, or --fresh to start anew."
+        )
+    if isinstance(error, ModuleNotFoundError):
+        return f"this needs {error.name}: pip install {error.name}"
+    return str(error)
 
 
 def _exit_code(error: Exception) -> int | None:

@@ -27,7 +27,7 @@ class Origin:
     folder: Path
     """Where ``acband`` was called."""
     command: tuple[str, ...]
-    """The command line of the default configuration: what the target is."""
+    """The command line without values: what the target is."""
 
 
 def example_command(scenario_file: ScenarioFile) -> tuple[str, ...]:
@@ -39,30 +39,40 @@ def example_command(scenario_file: ScenarioFile) -> tuple[str, ...]:
     )
 
 
-def record_origin(
-    directory: Path, scenario_file: ScenarioFile, overrides: Mapping[str, str], *, fresh: bool
-) -> None:
-    """Write down what a run is started from; a run of another target is refused.
+def command_form(scenario_file: ScenarioFile) -> tuple[str, ...]:
+    """Return the command line with words in place of the values: what the target is."""
+    values = dict.fromkeys(scenario_file.space, "VALUE")
+    instance = None if scenario_file.instances is None else "INSTANCE"
+    return tuple(scenario_file.line.words(values, instance, 0, scenario_file.cutoff))
+
+
+def refuse_other_target(directory: Path, scenario_file: ScenarioFile) -> None:
+    """Refuse to go on with a run of another target.
 
     The journal knows the space and the instances of a run, but not its target.
     """
+    if not (directory / RECORD).exists():
+        return
+    before, now = read_origin(directory).command, command_form(scenario_file)
+    if before != now:
+        raise InputError(
+            Place.of(directory),
+            "this run was started with another target; use --output for a run of its own, or "
+            f"--fresh to start anew\n  before: {shlex.join(before)}\n  now:    {shlex.join(now)}",
+        )
+
+
+def record_origin(
+    directory: Path, scenario_file: ScenarioFile, overrides: Mapping[str, str], folder: Path
+) -> None:
+    """Write down what a run is started from, and in which folder."""
     path = directory / RECORD
-    command = example_command(scenario_file)
-    if path.exists() and not fresh:
-        before = read_origin(directory).command
-        if before != command:
-            raise InputError(
-                Place.of(directory),
-                "this run was started with another target; use --output for a run of its own, or "
-                f"--fresh to start anew\n  before: {shlex.join(before)}\n"
-                f"  now:    {shlex.join(command)}",
-            )
     directory.mkdir(parents=True, exist_ok=True)
     content = {
-        "scenario": str(scenario_file.path.resolve()),
+        "scenario": str(folder / scenario_file.path),
         "overrides": dict(overrides),
-        "folder": str(Path.cwd()),
-        "command": command,
+        "folder": str(folder),
+        "command": command_form(scenario_file),
     }
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from acband_configspace.cli import exit_codes
 from acband_configspace.cli.commands.common import (
@@ -40,13 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     print_notes(scenario_file)
     print(summary(scenario_file))
-    with working_in(scenario_file.directory):
-        facade = make_facade(
-            scenario_file,
-            scenario_file.default_output.resolve(),
-            workers=arguments.workers,
-            progress=False,
-        )
+    with TemporaryDirectory() as output, working_in(scenario_file.directory):
+        facade = make_facade(scenario_file, Path(output), workers=arguments.workers, progress=False)
         print(f"\n{facade.schedule}\n", flush=True)
         in_order = facade.check()
     return exit_codes.DONE if in_order else exit_codes.TARGET_FAILS

@@ -7,6 +7,8 @@ example:
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from acband_configspace.cli import exit_codes
 from acband_configspace.cli.commands.common import add_scenario, add_seed, scenario_from
@@ -23,6 +25,6 @@ def run(arguments: argparse.Namespace) -> int:
     scenario_file, _ = scenario_from(arguments)
     from acband_configspace.cli.facade import make_facade
 
-    output = scenario_file.default_output.resolve()
-    print(make_facade(scenario_file, output, progress=False).schedule)
+    with TemporaryDirectory() as output:  # a facade writes down what it is about to do
+        print(make_facade(scenario_file, Path(output), progress=False).schedule)
     return exit_codes.DONE

@@ -33,7 +33,7 @@ from acband_configspace.cli.commands.common import (
     working_in,
 )
 from acband_configspace.cli.errors import COMMAND_LINE, InputError
-from acband_configspace.cli.run_directory import record_origin
+from acband_configspace.cli.run_directory import record_origin, refuse_other_target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     from acband_configspace.cli.facade import AbortCallback, check_options, make_facade
 
     check_options(scenario_file)
-    record_origin(output, scenario_file, overrides, fresh=arguments.fresh)
+    if not arguments.fresh:
+        refuse_other_target(output, scenario_file)
+    here = Path.cwd()
     if not arguments.quiet:
         print_notes(scenario_file)
         print(f"The run is in {output}", flush=True)
@@ -78,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress=False if arguments.quiet else None,
             logging_level=logging.WARNING,
         )
+        record_origin(output, scenario_file, overrides, here)
         incumbent = facade.optimize()
     if abort.reason is not None:
         raise TargetAborted(abort.reason)

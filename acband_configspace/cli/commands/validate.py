@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     instances = _instances(arguments.instances, scenario_file)
     from acband_configspace.cli.facade import make_facade
 
-    with working_in(scenario_file.directory):
-        facade = make_facade(scenario_file, directory, workers=arguments.workers, progress=False)
+    # In a directory of its own: the run may be going on.
+    with TemporaryDirectory() as output, working_in(scenario_file.directory):
+        facade = make_facade(scenario_file, Path(output), workers=arguments.workers, progress=False)
         default = dict(scenario_file.space.get_default_configuration())
         costs = [_costs(facade.validate(values, instances)) for values in (incumbent, default)]
     comparison = Comparison(*costs)
