@@ -13,7 +13,7 @@ RUN_IN_THE_WAY = 3
 ABORTED = 4
 #: The cluster is gone, or had no workers for too long; started again, the run goes on.
 CLUSTER_LOST = 5
-#: Ctrl-C; started again, the run goes on.
+#: Ctrl-C, as 143 is SIGTERM; started again, the run goes on.
 INTERRUPTED = 130
 
 EXPLAINED = """exit codes:
@@ -23,5 +23,5 @@ EXPLAINED = """exit codes:
   3    the directory holds another run, or one that another process has open
   4    the target said ABORT
   5    the cluster is gone; started again, the run goes on
-  130  interrupted; started again, the run goes on
+  130  interrupted (143: by SIGTERM); started again, the run goes on
 """

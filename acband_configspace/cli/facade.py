@@ -16,9 +16,10 @@ from smac.scenario import Scenario
 
 from acband_configspace.cli.command_lines import ProgramArguments
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
-from acband_configspace.cli.results import ABORT
+from acband_configspace.cli.results import ABORT, ExitCode
 from acband_configspace.cli.scenario.description import PLENTY, ScenarioFile
 from acband_configspace.cli.target import CommandFunction
+from acband_configspace.errors import RunDiffersError
 from acband_configspace.smac_plugin.facade import ACBandFacade
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 
@@ -80,16 +81,20 @@ def make_facade(
             callbacks=callbacks,
             progress=progress,
             logging_level=logging_level,
-            **_target(scenario_file),
+            **_target(scenario_file, remote=dask_client is not None),
             **scenario_file.options,
         )
+    except RunDiffersError:
+        raise  # it says itself what to do
     except (TypeError, ValueError) as error:
         raise InputError(Place.of(scenario_file.path), str(error)) from error
 
 
-def _target(scenario_file: ScenarioFile) -> dict[str, Any]:
+def _target(scenario_file: ScenarioFile, *, remote: bool) -> dict[str, Any]:
     """Return the facade's arguments about what runs."""
     line, reader = scenario_file.line, scenario_file.reader
+    if remote and reader is None:
+        reader = ExitCode()  # a command would run where the worker is, not in the directory
     if reader is None:
         words = line.words(dict(scenario_file.space.get_default_configuration()), "", 0, 1.0)
         return {

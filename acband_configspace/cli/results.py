@@ -109,6 +109,15 @@ class AclibResult:
 
 
 @dataclass(frozen=True)
+class ExitCode:
+    """Nothing is read: that the run came to its end is all there is to say."""
+
+    def __call__(self, text: str, code: int) -> ScriptReport | None:
+        """Return a success; other exit codes do not get here."""
+        return ScriptReport("SUCCESS", 0.0)
+
+
+@dataclass(frozen=True)
 class IraceResult:
     """What an irace target runner prints: the cost, or the cost and the time."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from acband_configspace.cli.errors import InputError, Place
 from acband_configspace.cli.scenario.description import ScenarioFile
-from acband_configspace.cli.scenario.reading import read_scenario
+from acband_configspace.cli.scenario.reading import kind_of, read_scenario
 
 #: Beside the journal: what ``acband run`` was told.
 RECORD = "acband.json"
@@ -99,22 +99,38 @@ def read_origin(directory: Path) -> Origin:
         raise InputError(Place.of(path), f"cannot be read: {error!r}") from None
 
 
-def scenario_of_run(directory: Path, scenario: Path | None = None) -> ScenarioFile:
+def scenario_of_run(
+    directory: Path, scenario: Path | None = None, test_instances: Path | None = None
+) -> ScenarioFile:
     """Read the scenario of a run again, as it was given then, or another one.
 
-    Relative paths mean what they meant then.
+    Relative paths mean what they meant then. ``test_instances``, a list in the scenario's own
+    format, stands in for the scenario's.
     """
+    changes: dict[str, str] = {}
+    if test_instances is not None:
+        path = scenario or read_origin(directory).scenario
+        changes = _test_list(kind_of(path), test_instances.resolve())
     if scenario is not None:
-        return read_scenario(scenario)
+        return read_scenario(scenario, changes)
     origin = read_origin(directory)
     here = Path.cwd()
     try:
         os.chdir(origin.folder)
-        return read_scenario(origin.scenario, origin.overrides)
+        return read_scenario(origin.scenario, {**origin.overrides, **changes})
     except FileNotFoundError as error:
         raise InputError(Place.of(directory), f"its folder is gone: {error.filename}") from None
     finally:
         os.chdir(here)
+
+
+def _test_list(kind: str, path: Path) -> dict[str, str]:
+    """Return what makes a list the test instances of a scenario."""
+    return {
+        "toml": {"instances.test": str(path)},
+        "aclib": {"test_instance_file": str(path)},
+        "irace": {"testInstancesFile": str(path), "testInstancesDir": ""},
+    }[kind]
 
 
 def incumbent_of(directory: Path) -> dict[str, Any]:

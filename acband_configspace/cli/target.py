@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from acband_configspace.cli.command_lines import CommandLine
 from acband_configspace.cli.results import ABORT, ResultReader
+
+#: How much of what a target prints is kept, in bytes: the end, where results stand.
+KEPT_OUTPUT = 1 << 20
+KEPT_ERRORS = 2000
 
 
 class TargetFailedError(RuntimeError):
@@ -40,36 +45,46 @@ class CommandFunction:
         TargetFailedError
             If it exits with a code that is no success, or says itself that it failed.
         MemoryError
-            If it says that it ran out of memory.
+            If it says that it ran out of memory or time.
         """
         words = self.line.words(dict(config), instance, seed, self.cutoff)
         try:
-            done = subprocess.run(
-                words,
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-                text=True,
-                errors="replace",
-                env=os.environ,
-            )
+            code, output, errors = _executed(words, self.directory)
         except OSError as error:
             raise TargetFailedError(f"could not start {words[0]!r}: {error.strerror}") from error
-        code = done.returncode
         if code not in self.success_codes:
-            raise TargetFailedError(f"exited with code {code}\n{done.stderr[-2000:]}".strip())
-        report = self.reader(done.stdout, code)
+            raise TargetFailedError(f"exited with code {code}\n{errors}".strip())
+        report = self.reader(output, code)
         if report is None:
-            raise _failure(None, None, done.stderr)
+            raise _failure(None, None, errors)
         if report.status != "SUCCESS" or not isinstance(report.cost, float):
-            raise _failure(report.status, report.additional_info, done.stderr)
+            raise _failure(report.status, report.additional_info, errors)
         return report.cost
 
 
 def _failure(status: str | None, reason: str | None, errors: str) -> Exception:
-    if status == "MEMORYOUT":
-        return MemoryError("the target says that it ran out of memory")
-    words = [f"the target said {status}" if status in (ABORT, "TIMEOUT") else "", reason or ""]
+    if status in ("MEMORYOUT", "TIMEOUT"):
+        # A function has no word of its own for "out of time"; to the cost it is the same.
+        return MemoryError(f"the target said {status}")
+    words = ["the target said ABORT" if status == ABORT else "", reason or ""]
     text = ": ".join(word for word in words if word) or "the target printed no result"
-    return TargetFailedError("\n".join(filter(None, (text, errors[-2000:].strip()))))
+    return TargetFailedError("\n".join(filter(None, (text, errors.strip()))))
+
+
+def _executed(words: list[str], directory: str) -> tuple[int, str, str]:
+    """Run a command to its end; return its exit code and the ends of what it printed."""
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            words, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+        ) as process,
+    ):
+        assert process.stdout is not None
+        kept = bytearray()
+        while data := os.read(process.stdout.fileno(), 1 << 16):
+            kept += data
+            if len(kept) > 2 * KEPT_OUTPUT:
+                del kept[:-KEPT_OUTPUT]
+        code = process.wait()
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - KEPT_ERRORS))
+        return code, kept.decode(errors="replace"), errors.read().decode(errors="replace")

@@ -81,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
             logging_level=logging.WARNING,
         )
         record_origin(output, scenario_file, overrides, here)
+        if not arguments.quiet:
+            print(str(facade.schedule).splitlines()[0], flush=True)
         incumbent = facade.optimize()
     if abort.reason is not None:
         raise TargetAborted(abort.reason)

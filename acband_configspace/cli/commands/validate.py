@@ -10,7 +10,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +21,6 @@ from acband_configspace.cli.commands.common import add_workers, working_in
 from acband_configspace.cli.comparing import Comparison, table
 from acband_configspace.cli.run_directory import incumbent_of, scenario_of_run
 from acband_configspace.cli.scenario.description import ScenarioFile
-from acband_configspace.cli.scenario.instances import listed_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Validate the incumbent of a run."""
     directory = arguments.run.resolve()
     incumbent = incumbent_of(directory)
-    scenario_file = scenario_of_run(directory, arguments.scenario)
-    instances = _instances(arguments.instances, scenario_file)
+    scenario_file = scenario_of_run(directory, arguments.scenario, arguments.instances)
+    instances = scenario_file.test_instances or scenario_file.instances
     from acband_configspace.cli.facade import make_facade
 
     # In a directory of its own: the run may be going on.
@@ -64,13 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     print(comparison.verdict())
     return exit_codes.DONE
-
-
-def _instances(file: Path | None, scenario_file: ScenarioFile) -> Sequence[str] | None:
-    if file is not None:
-        here = {name: Path(name) for name in listed_names(file)}
-        return [str(path.resolve()) if path.exists() else name for name, path in here.items()]
-    return scenario_file.test_instances or scenario_file.instances
 
 
 def _measure(scenario_file: ScenarioFile) -> str:
