@@ -63,7 +63,7 @@ def build_space(
     *,
     name: str | None = None,
     free_defaults: bool = False,
-    lenient: bool = False,
+    as_in_r: bool = False,
 ) -> ConfigurationSpace:
     """Return the space, all added at once: ConfigSpace rebuilds its tables with each addition.
 
@@ -72,14 +72,18 @@ def build_space(
     free_defaults : bool
         The format has no defaults, so that others are chosen if the middle of everything is
         forbidden.
-    lenient : bool
-        Values in a comparison that the parameter does not have are ignored, as R does.
+    as_in_r : bool
+        Conditions mean what they mean in R: see :class:`.Simplifier`.
     """
     known = {name: parameter for name, (parameter, _) in parameters.items()}
     hyperparameters = {
         name: _with_place(parameter, place) for name, (parameter, place) in parameters.items()
     }
-    simple = Simplifier(known, lenient=lenient)
+    active: dict[str, Expression] = {}
+    for placed in conditions:
+        assert placed.child is not None
+        active[placed.child] = joined(And, [active.get(placed.child, True), placed.expression])
+    simple = Simplifier(known, active, as_in_r=as_in_r)
     added_conditions = _conditions(conditions, hyperparameters, simple)
     clauses = [
         (clause, placed.place)
@@ -106,7 +110,7 @@ def build_space(
             n: (replace(p, default=chosen.get(n, p.default)), place)
             for n, (p, place) in parameters.items()
         }
-        return build_space(retold, conditions, forbidden, name=name, lenient=lenient)
+        return build_space(retold, conditions, forbidden, name=name, as_in_r=as_in_r)
     space.add(*(clause for clause, _ in clauses))
     return space
 
@@ -200,17 +204,6 @@ def _clause(expression: Expression, known: Mapping[str, AnyHyperparameter]) -> A
             if len(values) == 1:
                 return ForbiddenEqualsClause(known[name], values[0])
             return ForbiddenInClause(known[name], list(values))
-        case Comparison(name, "!=", (value,)):
-            parameter = known[name]
-            sides = [
-                kind(parameter, value)
-                for kind, edge in (
-                    (ForbiddenLessThanClause, parameter.lower),  # type: ignore[attr-defined]
-                    (ForbiddenGreaterThanClause, parameter.upper),  # type: ignore[attr-defined]
-                )
-                if value != edge
-            ]
-            return sides[0] if len(sides) == 1 else ForbiddenOrConjunction(*sides)
         case Comparison(name, operator, (value,)):
             kind: Any = {
                 "==": ForbiddenEqualsClause,

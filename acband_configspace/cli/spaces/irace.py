@@ -91,7 +91,7 @@ def read_irace(
         ],
         [Placed(_parsed(line.text, parameters, line.place), line.place) for line in clauses],
         free_defaults=True,
-        lenient=True,
+        as_in_r=True,
     )
 
 

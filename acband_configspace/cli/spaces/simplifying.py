@@ -26,11 +26,30 @@ class Simplifier:
 
     No negations are left, comparisons that cannot hold become false, and all comparisons of finite
     parameters become "in". One that always holds stays: it says that the parameter is active.
+
+    Parameters
+    ----------
+    parameters : Mapping[str, Parameter]
+        All there are.
+    conditions : Mapping[str, Expression]
+        When parameters are active, for those that are not always.
+    as_in_r : bool
+        Read expressions as R does. A value that a parameter does not have is unlike all others. A
+        comparison with an inactive parameter, NA in R, is NA, and so is its negation: neither
+        holds. But ``%in%`` is then false, and its negation holds.
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter], *, lenient: bool) -> None:
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter],
+        conditions: Mapping[str, Expression],
+        *,
+        as_in_r: bool,
+    ) -> None:
         self._parameters = parameters
-        self._lenient = lenient
+        self._conditions = conditions
+        self._as_in_r = as_in_r
+        self._asked: list[str] = []
 
     def simplified(
         self, expression: Expression, *, negate: bool = False, relations: bool = False
@@ -51,12 +70,41 @@ class Simplifier:
                 )
             case Relation():
                 return self._relation(expression, negate, relations)
-            case Comparison(name):
-                parameter = self._parameters[name]
-                if parameter.kind in ("integer", "real"):
-                    return self._numeric(expression, parameter, negate)
-                return self._finite(expression, parameter, negate)
+            case Comparison(name, operator):
+                if negate and operator == "in" and self._as_in_r:
+                    return joined(Or, [self._inactive(name), self._compared(expression, True)])
+                return self._compared(expression, negate)
         raise AssertionError(f"{expression!r} is no expression")
+
+    def _inactive(self, name: str) -> Expression:
+        """Return when a parameter is not active."""
+        if name not in self._conditions:
+            return False
+        if name in self._asked:
+            raise ExpressionError(f"the conditions of {name} lead back to it")
+        self._asked.append(name)
+        try:
+            return self._opposite(self.simplified(self._conditions[name]))
+        finally:
+            self._asked.pop()
+
+    def _opposite(self, simple: Expression) -> Expression:
+        """Return what holds whenever a simplified expression does not, also of what is inactive."""
+        match simple:
+            case And(parts):
+                return joined(Or, [self._opposite(part) for part in parts])
+            case Or(parts):
+                return joined(And, [self._opposite(part) for part in parts])
+            case Comparison(name):
+                return joined(Or, [self._inactive(name), self._compared(simple, True)])
+        return not simple
+
+    def _compared(self, comparison: Comparison, negate: bool) -> Expression:
+        """Return a comparison or its opposite, both for active parameters only."""
+        parameter = self._parameters[comparison.name]
+        if parameter.kind in ("integer", "real"):
+            return self._numeric(comparison, parameter, negate)
+        return self._finite(comparison, parameter, negate)
 
     def _relation(self, relation: Relation, negate: bool, relations: bool) -> Expression:
         left, right = relation.left, relation.right
@@ -90,7 +138,7 @@ class Simplifier:
                 Comparison(name, "in", (v,)) for v in (parameter.values[0], parameter.values[-1])
             ]
         if ends[0] == ends[1]:
-            return replace(ends[0], operator="!=")
+            ends[1] = replace(ends[1], operator="!=")
         return And(tuple(ends))
 
     def _holding(self, comparison: Comparison, parameter: Parameter) -> set[Any]:
@@ -124,7 +172,7 @@ class Simplifier:
 
     def _match(self, parameter: Parameter, text: Any) -> Any:
         found = _find(parameter, text)
-        if found is None and not self._lenient:
+        if found is None and not self._as_in_r:
             listed = ", ".join(map(str, parameter.values[:20]))
             raise ExpressionError(f"{text!r} is no value of {parameter.name}, which has {listed}")
         return found
@@ -176,6 +224,9 @@ def _bounded(parameter: Parameter, operator: str, number: float) -> Expression:
         legal = lower <= number <= upper and (not integer or number.is_integer())
         if not legal:
             return operator == "!=" and _active(parameter)
+        if operator == "!=":  # ConfigSpace's own holds for inactive parameters, too
+            sides = [_bounded(parameter, sign, number) for sign in "<>"]
+            return joined(Or, sides)
         return _comparison(parameter, operator, number)
     if operator in ("<=", ">="):
         if integer:
