@@ -201,7 +201,10 @@ def test_from_check_to_report(which, tmp_path, monkeypatch, capsys):
     after = journal.read_bytes()
     assert after.startswith(before[: before.rindex(b"\n")])  # nothing was run again
     assert len(after) > len(before)
-    capsys.readouterr()
+    told = capsys.readouterr().out.splitlines()
+    tuned = told[told.index("As a command line:") + 1].strip()
+    assert main(["show", "run", "--command"]) == 0
+    assert capsys.readouterr().out.strip() == tuned
 
     assert main(["show", "run", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)

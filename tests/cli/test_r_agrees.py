@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import subprocess
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from acband_configspace.cli.errors import InputError
 from acband_configspace.cli.spaces.irace import read_irace
 
 N_SPACES, N_CONFIGURATIONS = 150, 8
@@ -42,49 +44,66 @@ def expression(draw: random.Random, depth: int = 3) -> str:
     return f"({text})" if kind == 1 else text
 
 
-def parameter_file(draw: random.Random) -> tuple[str, str]:
-    condition = expression(draw)
+def parameter_file(condition: str, *, forbidden: bool) -> str:
     lines = [
         'a "" c (x, y, z)',
         'b "" c (1, 2, 10) | a != "x"',  # a parent that may itself be inactive
         'o "" o ("low", "very low", "high")',
         'n "" i (1, 9) | o == "low"',
         'r "" r (0, 1)',
-        f'child "" i (1, 2) | {condition}',
+        'child "" i (1, 2)' + ("" if forbidden else f" | {condition}"),
     ]
-    return "\n".join(lines), condition
+    return "\n".join([*lines, "[forbidden]", condition] if forbidden else lines)
+
+
+def in_r(questions: list[str], folder: Path) -> list[bool]:
+    """Return R's answers."""
+    lines = [f"cat(isTRUE({question}), '\\n')" for question in questions]
+    (folder / "script.R").write_text("\n".join(lines))
+    done = subprocess.run(
+        ["Rscript", "--vanilla", "script.R"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    return [line.strip() == "TRUE" for line in done.stdout.splitlines()]
+
+
+def question(condition: str, values: Mapping[str, object]) -> str:
+    assigned = ", ".join(f"{name} = {r_value(values.get(name))}" for name in PARENTS)
+    return f"eval(quote({condition}), list({assigned}))"
 
 
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
-def test_conditions_hold_when_they_hold_in_r(tmp_path):
+@pytest.mark.parametrize("forbidden", [False, True], ids=["conditions", "forbidden"])
+def test_expressions_hold_when_they_hold_in_r(forbidden, tmp_path):
     draw = random.Random(1)
-    script, expected, told = [], [], []
-    while len(told) < N_SPACES:
-        text, condition = parameter_file(draw)
-        space = read_irace(text, "parameters.txt")
-        told.append(condition)
-        space.seed(len(told))
-        for configuration in space.sample_configuration(N_CONFIGURATIONS):
+    questions, answers = [], []
+    free = read_irace(parameter_file("TRUE", forbidden=False), "parameters.txt")
+    for number in range(N_SPACES):
+        condition = expression(draw)
+        text = parameter_file(condition, forbidden=forbidden)
+        try:
+            space = read_irace(text, "parameters.txt")
+        except InputError:
+            assert forbidden  # all there is, perhaps: no default is left
+            continue
+        drawn_from = free if forbidden else space
+        drawn_from.seed(number)
+        for configuration in drawn_from.sample_configuration(N_CONFIGURATIONS):
             values = dict(configuration)
-            assigned = ", ".join(f"{name} = {r_value(values.get(name))}" for name in PARENTS)
-            script.append(f"cat(isTRUE(eval(quote({condition}), list({assigned}))), '\\n')")
-            expected.append("child" in values)
-    (tmp_path / "script.R").write_text("\n".join(script))
-    done = subprocess.run(
-        ["Rscript", "--vanilla", "script.R"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    answers = [line.strip() == "TRUE" for line in done.stdout.splitlines()]
-    wrong = [
-        told[index // N_CONFIGURATIONS]
-        for index, (here, there) in enumerate(zip(expected, answers, strict=True))
-        if here is not there
-    ]
-    assert not wrong, json.dumps(wrong[:5], indent=2)
+            questions.append(question(condition, values))
+            if forbidden:
+                clauses = space.forbidden_clauses
+                answers.append(any(clause.is_forbidden_value(values) for clause in clauses))
+            else:
+                answers.append("child" in values)
+    expected = in_r(questions, tmp_path)
+    pairs = zip(questions, answers, expected, strict=True)
+    wrong = [asked for asked, here, there in pairs if here is not there]
+    assert not wrong, "\n".join(wrong[:5])
     assert 0.1 < sum(expected) / len(expected) < 0.9  # both ways are tried
 
 

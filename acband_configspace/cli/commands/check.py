@@ -42,11 +42,28 @@ def run(arguments: argparse.Namespace) -> int:
 
     print_notes(scenario_file)
     print(summary(scenario_file))
+    _note_missing_files(scenario_file)
     with TemporaryDirectory() as output, working_in(scenario_file.directory):
         facade = make_facade(scenario_file, Path(output), workers=arguments.workers, progress=False)
         print(f"\n{facade.schedule}\n", flush=True)
         in_order = facade.check()
     return exit_codes.DONE if in_order else exit_codes.TARGET_FAILS
+
+
+def _note_missing_files(scenario_file: ScenarioFile) -> None:
+    """Say if instances that look like files are none: a wrong folder shows here first."""
+    for which, names in (
+        ("instances", scenario_file.instances),
+        ("test instances", scenario_file.test_instances),
+    ):
+        folders = (scenario_file.path.resolve().parent, scenario_file.directory)
+        missing = [
+            name
+            for name in names or ()
+            if "/" in name and not any((folder / name).exists() for folder in folders)
+        ]
+        if missing:
+            print(f"note: {len(missing):,} {which} are no files; the first is {missing[0]}")
 
 
 def summary(scenario_file: ScenarioFile) -> str:

@@ -15,6 +15,7 @@ from acband_configspace.cli.errors import InputError, Place
 
 TEMPLATE = """\
 # What to tune, on what, for how long. Try it with: acband check scenario.toml
+# Files are named relative to this one, and the target runs in this one's folder.
 
 [target]
 # The program and its arguments, never through a shell. The places for {parameters}, {instance},

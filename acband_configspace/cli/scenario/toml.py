@@ -229,7 +229,7 @@ class _Reader:
     def _directory(self) -> Path:
         given = self._tables.get("target", "directory")
         if given is None:
-            return Path.cwd()
+            return self._folder
         folder = self._folder / str(given.value)
         if not folder.is_dir():
             raise InputError(given.place, f"directory: there is no folder {folder}")

@@ -44,7 +44,7 @@ from acband_configspace.cli.spaces.parameters import AnyHyperparameter, Paramete
 from acband_configspace.cli.spaces.simplifying import Simplifier
 
 #: How many random configurations are tried to find one that is not forbidden.
-TRIES = 10_000
+TRIES = 2_000
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def build_space(
     if where is not None:
         chosen = _allowed_values(space, [c for c, _ in clauses]) if free_defaults else None
         if chosen is None:
-            raise InputError(where, "this forbids the default configuration")
+            which = "nearly all configurations" if free_defaults else "the default configuration"
+            raise InputError(where, f"this forbids {which}")
         retold = {
             n: (replace(p, default=chosen.get(n, p.default)), place)
             for n, (p, place) in parameters.items()
