@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="normal",
         metavar="PARTITION",
-        help="start --workers Dask workers as SLURM jobs in this partition (normal); their time limit "
-        "is that of dask-jobqueue's configuration",
+        help="start --workers Dask workers as SLURM jobs in this partition (normal); their time "
+        "limit is that of dask-jobqueue's configuration",
     )
     parser.add_argument("--quiet", action="store_true", help="print the result only")
 
