@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ from acband_configspace.smac_plugin.facade import ACBandFacade
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 
 
+#: As our own function says it, or as a racer's report is told; not just any such word of a target.
+_SAID_ABORT = re.compile(rf"the target said {ABORT}\b|\bstatus='?{ABORT}\b")
+
+
 class AbortCallback(Callback):
     """Ends the run when the target says ABORT: a wrapper's word that nothing will work."""
 
@@ -37,7 +42,7 @@ class AbortCallback(Callback):
         said = " ".join(
             str(value.additional_info.get(key, "")) for key in ("error", "reported", "traceback")
         )
-        if ABORT not in said:
+        if not _SAID_ABORT.search(said):
             return None
         self.reason = str(value.additional_info.get("error") or said).strip()
         return False
