@@ -24,7 +24,6 @@ from acband_configspace.errors import RunDiffersError
 from acband_configspace.smac_plugin.facade import ACBandFacade
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 
-
 #: As our own function says it, or as a racer's report is told; not just any such word of a target.
 _SAID_ABORT = re.compile(rf"the target said {ABORT}\b|\bstatus='?{ABORT}\b")
 
