@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from acband_configspace._version import __version__
-from acband_configspace.runlog.run import NoRunError, Run
+from acband_configspace.runlog.replay import NoRunError, Run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,13 +18,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report(arguments)
     except NoRunError as error:
         print(f"error: {error}", file=sys.stderr)
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("matplotlib"):
-            raise
-        print(
-            "error: the report's pictures need matplotlib: pip install matplotlib",
-            file=sys.stderr,
-        )
     except OSError as error:
         print(f"error: cannot write: {error}", file=sys.stderr)
     return 2
@@ -45,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
 def _report(arguments: argparse.Namespace) -> int:
     run = Run.load(arguments.run)
     if arguments.csv is not None:
-        from acband_configspace.runlog.trials_csv import write_trials
+        from acband_configspace.runlog.csv import write_trials
 
         write_trials(run, arguments.csv)
         print(f"{arguments.csv}: {len(run.trials)} trials")
