@@ -175,23 +175,31 @@ class Estimator:
     def _beside(self, pairs: Pairs, level: float, error: float | None) -> Estimate:
         mean = level + float((pairs.first - pairs.second).mean())
         own_error = None
-        if self._variance is not None:
-            # Costs vary in proportion to their size.
-            first, second = abs(float(pairs.first.mean())), abs(float(pairs.second.mean()))
-            factor = max(1.0, first / second) if second else 1.0
-            own_error = factor * math.sqrt(self._variance / len(pairs))
+        if len(pairs) >= ENOUGH_PAIRS:
+            own_error = _standard_error(pairs.first - pairs.second)
+        elif self._variance is not None:
+            own_error = _size(pairs) * math.sqrt(self._variance / len(pairs))
         return Estimate(mean, _added(error, own_error), len(pairs), pairs.first_bounded > 0)
 
     def _paired_variance(self, others: Iterable[int]) -> float | None:
-        """Return how much differences vary between instances, from all pairs together."""
+        """Return how much differences vary between instances, in units of the costs' size.
+
+        From all pairs together, for those that are too few to tell by themselves. Costs vary in
+        proportion to their size.
+        """
         squares, degrees = 0.0, 0
         for number in others:
             pairs = self._costs.pairs(number, self._incumbent, with_bounds=False)
             if len(pairs) > 1:
-                differences = pairs.first - pairs.second
+                differences = (pairs.first - pairs.second) / _size(pairs)
                 squares += float(((differences - differences.mean()) ** 2).sum())
                 degrees += len(pairs) - 1
         return squares / degrees if degrees else None
+
+
+def _size(pairs: Pairs) -> float:
+    means = (abs(float(pairs.first.mean())), abs(float(pairs.second.mean())))
+    return max(means) or 1.0
 
 
 def _standard_error(costs: Floats) -> float | None:

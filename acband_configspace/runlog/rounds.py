@@ -225,7 +225,7 @@ class _Player:
             self._handed_out[race.id] = race
 
     def _epochs(self, leader: int | None) -> Iterator[PlayedEpoch]:
-        places = sorted({place[:2] for place, draft in self._rounds.items() if draft.races})
+        places = sorted({(p[0], p[1]) for p, draft in self._rounds.items() if draft.races})
         for place in places:
             drafts = {p: draft for p, draft in self._rounds.items() if p[:2] == place}
             is_over = any(p[:2] > place for p in self._rounds) or bool(self._engine.finished)
@@ -363,13 +363,13 @@ def _from_races_alone(recorded: Recorded, problem: str) -> Played:
     first = recorded.races[0]
     changes = [(first, min(proven))] if proven else []
     epochs = []
-    places = sorted({place[:2] for place in rounds})
-    for place, after in zip(places, [*places[1:], None], strict=True):
-        drafts = {p: draft for p, draft in rounds.items() if p[:2] == place}
+    places = sorted({(place[0], place[1]) for place in rounds})
+    for number, epoch_place in enumerate(places, start=1):
+        drafts = {p: draft for p, draft in rounds.items() if p[:2] == epoch_place}
         entering = {
             racer
             for p, draft in rounds.items()
-            if p[:2] == after
+            if [p[:2]] == places[number : number + 1]
             for group in draft.groups.values()
             for racer in group
         }
@@ -377,7 +377,9 @@ def _from_races_alone(recorded: Recorded, problem: str) -> Played:
         going_on = entering & {racer for group in last.groups.values() for racer in group}
         winner = next(iter(going_on)) if len(going_on) == 1 else None
         memory = bool(recorded.header.settings.memory)
-        epochs.append(_epoch(place, drafts, winner, is_over=winner is not None, memory=memory))
+        epochs.append(
+            _epoch(epoch_place, drafts, winner, is_over=winner is not None, memory=memory)
+        )
         if winner in proven and winner is not None and winner != changes[-1][1]:
             changes.append((last.races[-1], winner))
     return Played(tuple(epochs), tuple(changes), problem)
