@@ -366,8 +366,8 @@ def _ends(run: Run) -> Section:
         if counts[fate] or fate in ("won", "finished")
     ]  # fmt: skip
     columns = [
-        Column("end"), Column("meaning", is_long=True), Column("trials", True), Column("CPU time", True),
-        Column("share", True), Column(""),
+        Column("end"), Column("meaning", is_long=True), Column("trials", True),
+        Column("CPU time", True), Column("share", True), Column(""),
     ]  # fmt: skip
     listing = [f"{error} ({n:,} ×)" for error, n in errors.most_common(5)]
     return Section(
@@ -460,7 +460,11 @@ def _settings(run: Run) -> Section:
     if run.recorded.n_trials is not None:
         values["n_trials"] = run.recorded.n_trials
     rows = [[name, _value(value)] for name, value in sorted(values.items())]
-    return Section("Settings", table=Table([Column("setting"), Column("value", is_long=True)], rows), folded=True)
+    return Section(
+        "Settings",
+        table=Table([Column("setting"), Column("value", is_long=True)], rows),
+        folded=True,
+    )
 
 
 def _value(value: object) -> str:

@@ -27,7 +27,7 @@ def seconds(value: float) -> str:
     >>> seconds(0.25), seconds(90), seconds(1800), seconds(86400)
     ('0.25 s', '90 s', '30 min', '24 h')
     """
-    if value < 120 and value != 60:
+    if value < 120:
         return f"{value:.3g} s"
     if value < 7200:
         return f"{value / 60:.3g} min"
