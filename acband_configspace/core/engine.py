@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,8 @@ from acband_configspace.core.memory import Memory
 from acband_configspace.core.passes import SchedulePlan, SchedulePlanner
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.schedule import Supply
-from acband_configspace.core.search import PassPlan, Search
+from acband_configspace.core.search import Draw, PassPlan, Search
+from acband_configspace.core.search import Standing as Standing
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.streaming import RaceStream
 
@@ -74,7 +75,8 @@ class Engine:
     instances : Instances
         What instance numbers stand for.
     draw : callable
-        Asked for n configurations, returns how many of them there are.
+        Asked for n configurations in all, and told the standing (who is good so far), returns how
+        many of them there are.
     limits : Limits
         What the run may use.
     n_given : int
@@ -94,7 +96,7 @@ class Engine:
     ...     Settings(k=2),
     ...     racing=False,
     ...     instances=Instances(None, deterministic=True, seed=0),
-    ...     draw=lambda n: min(n, 10),
+    ...     draw=lambda n, standing: min(n, 10),
     ...     limits=Limits(n_trials=10),
     ... )
     >>> while (race := engine.ask()) is not None:  # higher numbers are the better ones here
@@ -109,7 +111,7 @@ class Engine:
         *,
         racing: bool,
         instances: Instances,
-        draw: Callable[[int], int],
+        draw: Draw,
         limits: Limits,
         n_given: int = 1,
         n_in_space: int | None = None,
@@ -134,6 +136,7 @@ class Engine:
                     racing=racing,
                     k=settings.racers(racing=racing),
                     first_pass=settings.first_pass,
+                    growth=settings.growth,
                     instances=instances,
                     draw=draw,
                     n_given=n_given,
@@ -144,7 +147,10 @@ class Engine:
             )
         else:
             n_trials = int(min(limits.n_trials, MOST_TRIALS))
-            planner = SchedulePlanner(settings, n_trials, limits.timed, draw, n_in_space)
+            no_standing = Standing(1, ())  # the paper draws all configurations beforehand
+            planner = SchedulePlanner(
+                settings, n_trials, limits.timed, lambda n: draw(n, no_standing), n_in_space
+            )
             self._driver = _PaperDriver(
                 settings,
                 planner,
@@ -234,18 +240,19 @@ class Engine:
         return memory.costs(configuration)
 
     def _estimate(self, leader: int) -> None:
-        new = self.known_costs(leader)
+        new = _finite(self.known_costs(leader))
         if self._estimated is None:
             self.estimate = sum(new.values()) / len(new) if new else math.nan
         else:
-            old = self.known_costs(self._estimated)
+            old = _finite(self.known_costs(self._estimated))
             common = [i for i in new if i in old]
             difference = sum(new[i] - old[i] for i in common) / max(1, len(common))
-            if math.isfinite(difference):
-                self.estimate += min(0.0, difference)
-            elif new:  # the one before it had failed
-                self.estimate = sum(new.values()) / len(new)
+            self.estimate += min(0.0, difference)
         self._estimated = leader
+
+
+def _finite(costs: dict[int, float]) -> dict[int, float]:
+    return {instance: cost for instance, cost in costs.items() if math.isfinite(cost)}
 
 
 class _MemoryDriver:
@@ -407,7 +414,7 @@ class _PaperDriver:
         current.n_races += 1
         if current.stream.is_open(race):  # what came too late must not tell who leads either
             for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
-                self._n_successes[racer] += end is End.FINISHED
+                self._n_successes[racer] += end is End.FINISHED and math.isfinite(cost)
                 if end is not End.LOST:
                     self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
         current.stream.tell(race, outcome)

@@ -96,14 +96,27 @@ class Memory:
     def total_so_far(self, configuration: int, instances: Iterable[int]) -> Total:
         """Return the sum over those of the instances that are known."""
         met = self._costs.get(configuration, {})
-        costs = [met[instance] for instance in instances if instance in met]
-        total = sum(costs)
-        if math.isfinite(total):
-            return Total(0, total)
-        finite = [cost for cost in costs if math.isfinite(cost)]
-        return Total(len(costs) - len(finite), sum(finite))
+        return _sum([met[instance] for instance in instances if instance in met])
+
+    def is_worse(self, one: int, other: int) -> bool:
+        """Return whether one is worse than the other on what is known of both.
+
+        Where the other was stopped, its cost is taken to be what it exceeds.
+        """
+        met, bounds = self._costs.get(other, {}), self._bounds
+        common = [i for i in self.met(one) if i in met or (other, i) in bounds]
+        least = _sum([met[i] if i in met else bounds[other, i] for i in common])
+        return self.total(one, common) > least
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:
         """Return known costs as an array, configurations × instances."""
         rows = [self._costs[configuration] for configuration in configurations]
         return np.array([[row[instance] for instance in instances] for row in rows], dtype=float)
+
+
+def _sum(costs: Sequence[float]) -> Total:
+    total = sum(costs)
+    if math.isfinite(total):
+        return Total(0, total)
+    finite = [cost for cost in costs if math.isfinite(cost)]
+    return Total(len(costs) - len(finite), sum(finite))

@@ -56,8 +56,13 @@ LEAD_SHARE = 0.5
 NOISE_SAMPLE = 32
 #: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
 ENOUGH_REPEATS = 4
+#: Of those left in the last pass, so many count as good besides the champion.
+MOST_BEST = 4
 #: After so many passes in which nothing had to be run there is nothing left to learn.
 MOST_IDLE_PASSES = 20
+#: Longer passes than 2 to this power times the first need no plan: in a small space there can be
+#: thousands of short ones.
+MOST_DOUBLINGS = 40
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,13 @@ class SearchSchedule:
 
 
 def search_schedule(
-    *, n_trials: float, k: int, first_pass: int, racing: bool, n_given: int = 1
+    *,
+    n_trials: float,
+    k: int,
+    first_pass: int,
+    growth: float,
+    racing: bool,
+    n_given: int = 1,
 ) -> SearchSchedule:
     """Plan the passes beforehand, each as long as it can be."""
     passes: list[PassPlan] = []
@@ -130,6 +141,7 @@ def search_schedule(
             len(passes) + 1,
             left=n_trials - n_used,
             first_pass=first_pass,
+            growth=growth,
             share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
             at_least=n_given if not passes else 1,
             limit=n_trials,
@@ -140,15 +152,36 @@ def search_schedule(
 
 
 def plan_pass(
-    number: int, *, left: float, first_pass: int, share: float, at_least: int, limit: float
+    number: int,
+    *,
+    left: float,
+    first_pass: int,
+    growth: float,
+    share: float,
+    at_least: int,
+    limit: float,
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = first_pass * 2 ** (number - 1)
+    wanted = round(first_pass * growth ** min(number - 1, MOST_DOUBLINGS))
     # What would be left is too little for the pass after this one.
     n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
     n_entrants = int(min(n_entrants, left))
     return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What whoever draws new configurations may want to know. Configurations are numbers."""
+
+    pass_number: int
+    """The pass they are for, from 1."""
+    best: tuple[int, ...]
+    """The best so far, the champion first; those that were given, before there is one."""
+
+
+Draw = Callable[[int, Standing], int]
+"""Asked for n configurations in all, returns how many of them there are."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +209,8 @@ class Search:
         How many configurations race together.
     first_pass : int
         Trials of the first pass.
+    growth : float
+        How many times as long as the one before each further pass is.
     instances : Instances
         What instance numbers stand for.
     draw : callable
@@ -197,8 +232,9 @@ class Search:
         racing: bool,
         k: int,
         first_pass: int,
+        growth: float,
         instances: Instances,
-        draw: Callable[[int], int],
+        draw: Draw,
         n_given: int,
         n_trials: float,
         seed: int,
@@ -207,6 +243,7 @@ class Search:
         self._racing = racing
         self._k = k
         self._first_pass = first_pass
+        self._growth = growth
         self._instances = instances
         self._draw = draw
         self._n_given = n_given
@@ -216,6 +253,7 @@ class Search:
         self._pool_size = instances.n_distinct
         self._noise: float | None = None
         self._n_idle_passes = 0
+        self._last_left: list[int] = []
         self.memory = Memory()
         """What is known."""
         self.plans: list[PassPlan] = []
@@ -276,9 +314,12 @@ class Search:
     def _finishing(self, racer: int, instance: int) -> float:
         return self.memory.finishing_cost(racer, instance)
 
-    def _lead(self, leader: int | None, instances: Sequence[int]) -> None:
-        if leader is not None and self.memory.has_finished(leader, instances):
-            self.leader, self.leader_met = leader, tuple(instances)
+    def _lead(self, rival: int, instances: Sequence[int]) -> None:
+        """Let a configuration lead that has finished, unless it is known to be worse."""
+        if not self.memory.has_finished(rival, instances):
+            return
+        if self.leader is None or not self.memory.is_worse(rival, self.leader):
+            self.leader, self.leader_met = rival, tuple(instances)
 
     def _advance(self) -> None:
         """Go on to the next round in which anything has to be run."""
@@ -341,10 +382,7 @@ class Search:
             self.finished = f"all n_trials={self._n_trials:.0f} trials are used"
             return None
         if self._n_idle_passes >= MOST_IDLE_PASSES:
-            self.finished = (
-                "every configuration of the space has raced, and none can still catch up with the "
-                "best"
-            )
+            self.finished = "every configuration of the space has raced: nothing is left to learn"
             return None
         share = FIRST_ROUND_SHARE_RACING if self._racing else FIRST_ROUND_SHARE
         if self._pool_size == 1:  # there is no second instance to meet on
@@ -353,6 +391,7 @@ class Search:
             number,
             left=left,
             first_pass=self._first_pass,
+            growth=self._growth,
             share=share,
             at_least=self._n_given if number == 1 else 1,
             limit=self._n_trials,
@@ -361,8 +400,10 @@ class Search:
     def _pass(self, plan: PassPlan) -> Iterator[SearchRound]:
         rng = np.random.default_rng([self._seed, 2, plan.number])
         order = _Order(self._champion_first(rng), self._pool_size)
-        met = order.first(1)
         alive = self._entrants(plan, rng)
+        if self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
+            order.start_fresh()  # what the champion knows left nobody to race
+        met = order.first(1)
         yield self._first_round(alive, met[0])
         alive = self._after_first_round(alive, met[0])
         number = 1
@@ -386,13 +427,19 @@ class Search:
 
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
-        n_there = self._draw(self.n_entered + plan.n_entrants)
+        n_there = self._draw(self.n_entered + plan.n_entrants, self._standing(plan))
         new = list(range(self.n_entered, min(n_there, self.n_entered + plan.n_entrants)))
         self.n_entered += len(new)
         if new:
             return new
         others = [number for number in range(self.n_entered) if number != self.champion]
         return [int(number) for number in rng.permutation(others)[: plan.n_entrants]]
+
+    def _standing(self, plan: PassPlan) -> Standing:
+        if self.champion is None:
+            return Standing(plan.number, tuple(range(self._n_given)))
+        others = (racer for racer in self._last_left if racer != self.champion)
+        return Standing(plan.number, (self.champion, *others))
 
     def _champion_first(self, rng: np.random.Generator) -> list[int]:
         """Return what the champion has met, in random order; quick ones first in races.
@@ -412,11 +459,14 @@ class Search:
         return [int(instance) for instance in (*quick, *others)]
 
     def _first_round(self, entrants: Sequence[int], instance: int) -> SearchRound:
-        limits = {}
-        if self._racing and self.champion is not None:
-            limit = REACH_IN_TIME * self._finishing(self.champion, instance)
-            limits = dict.fromkeys(entrants, limit)
-        return SearchRound(1, self._groups(entrants), [instance], not self._racing, limits)
+        groups, limits = self._groups(entrants), {}
+        if self.champion is not None:
+            if self.memory.cost(self.champion, instance) is None:
+                groups.append([self.champion])
+            if self._racing:
+                limit = REACH_IN_TIME * self._finishing(self.champion, instance)
+                limits = dict.fromkeys(entrants, limit)
+        return SearchRound(1, groups, [instance], not self._racing, limits)
 
     def _after_first_round(self, entrants: Sequence[int], instance: int) -> list[int]:
         alive = []
@@ -446,12 +496,15 @@ class Search:
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
         instances = order.first(n_met + n_more)[n_met:]
         racers = {*alive, self._the_champion}
-        trials_left = min(plan.limit, self._n_trials) - self.n_started
+        trials_left = self._trials_left(plan)
 
         def affordable(n: int) -> bool:
             return self.memory.n_unknown(racers, instances[:n]) <= trials_left
 
         return last_true(affordable, 0, len(instances))
+
+    def _trials_left(self, plan: PassPlan) -> float:
+        return min(plan.limit, self._n_trials) - self.n_started
 
     def _allowances(self, alive: Sequence[int], met: Sequence[int]) -> dict[int, float]:
         """Return what each may take on an instance without falling out of the champion's reach."""
@@ -510,7 +563,10 @@ class Search:
             best = min(totals, key=totals.__getitem__)
             if totals[best] < pace:
                 self._lead(best, met)
-        return [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        alive = [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        if 1 <= len(alive) <= MOST_BEST:
+            self._last_left = sorted(alive, key=totals.__getitem__)
+        return alive
 
     def _reach(self, pace: Total, n_met: int) -> Total:
         """Return the most that leaves a configuration within reach of the champion."""
@@ -565,6 +621,12 @@ class _Order:
                 self._instances.append(self._next)
             self._next += 1
         return self._instances[:n]
+
+    def start_fresh(self) -> None:
+        """Put a fresh instance before the known ones, if there is one left."""
+        n_known = len(self._instances)
+        self.first(n_known + 1)
+        self._instances = [*self._instances[n_known:], *self._instances[:n_known]]
 
 
 def _best(costs: Mapping[int, float] | Mapping[int, Total], n: int) -> list[int]:
