@@ -1,4 +1,4 @@
-"""A whole run of the facade, from a table: the plugin's own engine, told what the table holds."""
+"""A whole run of the facade from a table: the plugin's own engine, told what the table holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SimulatedRun:
     """What a run would have returned, and what it would have cost."""
 
     incumbent: int
-    """The row of the configuration that leads in the end."""
+    """The row of the configuration that leads in the end; θ_0 if nothing ever finished."""
     cpu_time: float
     """Seconds of all runs together."""
     n_trials: int
@@ -94,7 +94,7 @@ def simulate_run(
         racing=racing,
         instances=instances,
         draw=lambda n: min(n, table.n_configs),
-        limits=Limits(most_trials if n_trials is not None or chosen.memory else 10**9, racing),
+        limits=Limits(most_trials, racing),
         n_in_space=table.n_configs,
         seed=seed,
     )
@@ -122,6 +122,7 @@ class _Play:
         self._n_workers = n_workers
         self._cpu_time = 0.0
         self._n_trials = 0
+        self._n_configs = 0
 
     def to_the_end(self, cpu_limit: float) -> SimulatedRun:
         engine = self._engine
@@ -133,6 +134,7 @@ class _Play:
                 break
             self._cpu_time += seconds
             self._n_trials += len(race.racers)
+            self._n_configs = max(self._n_configs, 1 + max(race.racers))
             engine.tell(race, outcome)
             leader = self._rows[engine.leader or 0]
             if not trajectory or trajectory[-1][1] != leader:
@@ -142,9 +144,9 @@ class _Play:
             incumbent=self._rows[engine.leader or 0],
             cpu_time=self._cpu_time,
             n_trials=self._n_trials,
-            n_configs=engine.n_entered,
+            n_configs=self._n_configs,
             trajectory=tuple(trajectory),
-            configurations=tuple(self._rows[: engine.n_entered]),
+            configurations=tuple(self._rows[: self._n_configs]),
         )
 
     def _run(self, race: Race) -> tuple[Outcome, float]:

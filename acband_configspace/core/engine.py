@@ -29,6 +29,9 @@ from acband_configspace.core.streaming import RaceStream
 
 Plan = SchedulePlan | PassPlan
 
+#: The paper's schedule needs a number: more than any run gets to, where n_trials is infinite.
+MOST_TRIALS = 10**9
+
 
 class ReplayError(ValueError):
     """A recorded race is not the one that stands in its place now."""
@@ -140,9 +143,8 @@ class Engine:
                 )
             )
         else:
-            planner = SchedulePlanner(
-                settings, int(limits.n_trials), limits.timed, draw, n_in_space
-            )
+            n_trials = int(min(limits.n_trials, MOST_TRIALS))
+            planner = SchedulePlanner(settings, n_trials, limits.timed, draw, n_in_space)
             self._driver = _PaperDriver(
                 settings,
                 planner,
@@ -218,7 +220,7 @@ class Engine:
 
     @property
     def epoch_winners(self) -> list[tuple[int, ...]]:
-        """The winners of the epochs that are over, pass by pass; with memory, the champion."""
+        """The winners of the epochs that are over, pass by pass; with memory, one champion."""
         return self._driver.epoch_winners
 
     @property
@@ -387,15 +389,15 @@ class _PaperDriver:
         )
 
     def ask(self) -> Race | None:
-        while self.finished is None:
-            current = self._passes[-1]
-            race = current.stream.ask()
-            if not isinstance(race, Race):
-                return None
-            if current.contest is not current.stream.contest:
-                self._enter_round(current)
-            return race
-        return None
+        if self.finished is not None:
+            return None
+        current = self._passes[-1]
+        race = current.stream.ask()
+        if not isinstance(race, Race):
+            return None
+        if current.contest is not current.stream.contest:
+            self._enter_round(current)
+        return race
 
     def needs(self, race: Race) -> bool:
         return self._passes[race.id.pass_number - 1].stream.is_open(race)

@@ -27,19 +27,29 @@ UNKNOWN = Total(math.inf, math.inf)
 class Memory:
     """The costs that runs came to: a configuration, an instance, a cost.
 
-    Lower bounds, of runs that were stopped, are not known costs and have no place here. A run
-    that failed has a cost, but has not finished.
+    Of a run that was stopped no cost is known, only that it exceeds a bound. A run that failed
+    has a cost, but has not finished.
     """
 
     def __init__(self) -> None:
         self._costs: dict[int, dict[int, float]] = {}
         self._failed: set[tuple[int, int]] = set()
+        self._bounds: dict[tuple[int, int], float] = {}
 
     def add(self, configuration: int, instance: int, cost: float, *, finished: bool = True) -> None:
         """Take note of a cost."""
         self._costs.setdefault(configuration, {})[instance] = cost
         if not finished:
             self._failed.add((configuration, instance))
+
+    def add_bound(self, configuration: int, instance: int, bound: float) -> None:
+        """Take note of a cost that is exceeded."""
+        place = (configuration, instance)
+        self._bounds[place] = max(bound, self.bound(configuration, instance))
+
+    def bound(self, configuration: int, instance: int) -> float:
+        """Return what a run's cost is known to exceed."""
+        return self._bounds.get((configuration, instance), -math.inf)
 
     def cost(self, configuration: int, instance: int) -> float | None:
         """Return what a run came to, None if that is not known."""
@@ -86,14 +96,27 @@ class Memory:
     def total_so_far(self, configuration: int, instances: Iterable[int]) -> Total:
         """Return the sum over those of the instances that are known."""
         met = self._costs.get(configuration, {})
-        costs = [met[instance] for instance in instances if instance in met]
-        total = sum(costs)
-        if math.isfinite(total):
-            return Total(0, total)
-        finite = [cost for cost in costs if math.isfinite(cost)]
-        return Total(len(costs) - len(finite), sum(finite))
+        return _sum([met[instance] for instance in instances if instance in met])
+
+    def is_worse(self, one: int, other: int) -> bool:
+        """Return whether one is worse than the other on what is known of both.
+
+        Where the other was stopped, its cost is taken to be what it exceeds.
+        """
+        met, bounds = self._costs.get(other, {}), self._bounds
+        common = [i for i in self.met(one) if i in met or (other, i) in bounds]
+        least = _sum([met[i] if i in met else bounds[other, i] for i in common])
+        return self.total(one, common) > least
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:
         """Return known costs as an array, configurations × instances."""
         rows = [self._costs[configuration] for configuration in configurations]
         return np.array([[row[instance] for instance in instances] for row in rows], dtype=float)
+
+
+def _sum(costs: Sequence[float]) -> Total:
+    total = sum(costs)
+    if math.isfinite(total):
+        return Total(0, total)
+    finite = [cost for cost in costs if math.isfinite(cost)]
+    return Total(len(costs) - len(finite), sum(finite))

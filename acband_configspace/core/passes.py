@@ -52,8 +52,8 @@ class SchedulePlanner:
     draw : callable
         Asked for n configurations, returns how many of them there are.
     n_in_space : int | None
-        How many configurations there are at most, None if the space is not finite: they must be
-        counted before further epochs ask for them.
+        How many configurations the space has at most, None if it is not finite. In a finite space
+        all are counted before further epochs ask for them.
     """
 
     settings: Settings

@@ -58,6 +58,9 @@ NOISE_SAMPLE = 32
 ENOUGH_REPEATS = 4
 #: After so many passes in which nothing had to be run there is nothing left to learn.
 MOST_IDLE_PASSES = 20
+#: Longer passes than 2 to this power times the first need no plan: in a small space there can be
+#: thousands of short ones.
+MOST_DOUBLINGS = 40
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,9 @@ class PassPlan:
     """How many trials it may start."""
     n_entrants: int
     """How many configurations enter it, the champion not counted."""
+    limit: float = math.inf
+    """How many trials the whole run could start when it was planned: raising that later leaves
+    this pass as it is."""
 
     def __str__(self) -> str:
         return f"pass {self.number}: {self.n_entrants} configurations, {self.n_trials} trials"
@@ -129,6 +135,7 @@ def search_schedule(
             first_pass=first_pass,
             share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
             at_least=n_given if not passes else 1,
+            limit=n_trials,
         )
         passes.append(plan)
         n_used += plan.n_trials
@@ -136,15 +143,15 @@ def search_schedule(
 
 
 def plan_pass(
-    number: int, *, left: float, first_pass: int, share: float, at_least: int
+    number: int, *, left: float, first_pass: int, share: float, at_least: int, limit: float
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = first_pass * 2 ** (number - 1)
+    wanted = first_pass * 2 ** min(number - 1, MOST_DOUBLINGS)
     # What would be left is too little for the pass after this one.
     n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
     n_entrants = int(min(n_entrants, left))
-    return PassPlan(number, max(n_trials, n_entrants), n_entrants)
+    return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
 
 
 @dataclass(frozen=True)
@@ -258,7 +265,9 @@ class Search:
 
     def _judge(self, race: Race, outcome: Outcome) -> None:
         for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
-            if end is not End.LOST:
+            if end is End.LOST:
+                self.memory.add_bound(racer, race.instance, cost)
+            else:
                 self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
         if self.champion is None:  # the best of the first race leads until there is a better one
             best = min(race.racers, key=lambda racer: self._finishing(racer, race.instance))
@@ -270,9 +279,12 @@ class Search:
     def _finishing(self, racer: int, instance: int) -> float:
         return self.memory.finishing_cost(racer, instance)
 
-    def _lead(self, leader: int | None, instances: Sequence[int]) -> None:
-        if leader is not None and self.memory.has_finished(leader, instances):
-            self.leader, self.leader_met = leader, tuple(instances)
+    def _lead(self, rival: int, instances: Sequence[int]) -> None:
+        """Let a configuration lead that has finished, unless it is known to be worse."""
+        if not self.memory.has_finished(rival, instances):
+            return
+        if self.leader is None or not self.memory.is_worse(rival, self.leader):
+            self.leader, self.leader_met = rival, tuple(instances)
 
     def _advance(self) -> None:
         """Go on to the next round in which anything has to be run."""
@@ -290,19 +302,30 @@ class Search:
         """Yield the races of a round, all groups advancing together: what is known is not run."""
         for index, instance in enumerate(round_.instances):
             for number, group in enumerate(round_.groups):
-                known = [self.memory.cost(racer, instance) for racer in group]
-                racers = tuple(r for r, cost in zip(group, known, strict=True) if cost is None)
-                if not racers:
+                limits = self._limits(round_, group, instance)
+                if not limits:
                     continue
-                limits = [round_.limits.get(racer, math.inf) for racer in racers]
-                if not round_.to_the_end:  # a known time is the time to beat
-                    best = min(self._finishing(racer, instance) for racer in group)
-                    limits = [min(limit, best) for limit in limits]
-                bounded = any(math.isfinite(limit) for limit in limits)
-                place = RaceId(len(self.plans), 1, round_.number, number, index)
+                bounded = any(math.isfinite(limit) for limit in limits.values())
                 yield Race(
-                    place, instance, racers, round_.to_the_end, tuple(limits) if bounded else None
+                    RaceId(len(self.plans), 1, round_.number, number, index),
+                    instance,
+                    tuple(limits),
+                    round_.to_the_end,
+                    tuple(limits.values()) if bounded else None,
                 )
+
+    def _limits(self, round_: SearchRound, group: Sequence[int], instance: int) -> dict[int, float]:
+        """Return those of a group that have to be run, and the cost at which each is stopped."""
+        best = math.inf
+        if not round_.to_the_end:  # a known time is the time to beat
+            best = min(self._finishing(racer, instance) for racer in group)
+        limits = {}
+        for racer in group:
+            limit = min(best, round_.limits.get(racer, math.inf))
+            hopeless = limit < 0.0 or limit <= self.memory.bound(racer, instance)
+            if self.memory.cost(racer, instance) is None and not hopeless:
+                limits[racer] = limit
+        return limits
 
     # --- passes -------------------------------------------------------------------------------
 
@@ -324,7 +347,7 @@ class Search:
             self.finished = f"all n_trials={self._n_trials:.0f} trials are used"
             return None
         if self._n_idle_passes >= MOST_IDLE_PASSES:
-            self.finished = "every configuration of the space is known: nothing is left to race"
+            self.finished = "every configuration of the space has raced: nothing is left to learn"
             return None
         share = FIRST_ROUND_SHARE_RACING if self._racing else FIRST_ROUND_SHARE
         if self._pool_size == 1:  # there is no second instance to meet on
@@ -335,13 +358,16 @@ class Search:
             first_pass=self._first_pass,
             share=share,
             at_least=self._n_given if number == 1 else 1,
+            limit=self._n_trials,
         )
 
     def _pass(self, plan: PassPlan) -> Iterator[SearchRound]:
         rng = np.random.default_rng([self._seed, 2, plan.number])
         order = _Order(self._champion_first(rng), self._pool_size)
-        met = order.first(1)
         alive = self._entrants(plan, rng)
+        if self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
+            order.start_fresh()  # what the champion knows left nobody to race
+        met = order.first(1)
         yield self._first_round(alive, met[0])
         alive = self._after_first_round(alive, met[0])
         number = 1
@@ -391,11 +417,14 @@ class Search:
         return [int(instance) for instance in (*quick, *others)]
 
     def _first_round(self, entrants: Sequence[int], instance: int) -> SearchRound:
-        limits = {}
-        if self._racing and self.champion is not None:
-            limit = REACH_IN_TIME * self._finishing(self.champion, instance)
-            limits = dict.fromkeys(entrants, limit)
-        return SearchRound(1, self._groups(entrants), [instance], not self._racing, limits)
+        groups, limits = self._groups(entrants), {}
+        if self.champion is not None:
+            if self.memory.cost(self.champion, instance) is None:
+                groups.append([self.champion])
+            if self._racing:
+                limit = REACH_IN_TIME * self._finishing(self.champion, instance)
+                limits = dict.fromkeys(entrants, limit)
+        return SearchRound(1, groups, [instance], not self._racing, limits)
 
     def _after_first_round(self, entrants: Sequence[int], instance: int) -> list[int]:
         alive = []
@@ -408,6 +437,8 @@ class Search:
                 alive += winners if len(winners) == 1 else []
             else:
                 alive += _best(costs, max(1, round(len(group) / FIRST_CUT)))
+        if self.champion is None and self.leader is not None and self.leader not in alive:
+            alive.append(self.leader)  # it shares the lowest cost of all, and somebody must go on
         return self._after_round(alive, [instance])
 
     # --- further rounds -----------------------------------------------------------------------
@@ -423,12 +454,15 @@ class Search:
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
         instances = order.first(n_met + n_more)[n_met:]
         racers = {*alive, self._the_champion}
-        trials_left = self._n_trials - self.n_started
+        trials_left = self._trials_left(plan)
 
         def affordable(n: int) -> bool:
             return self.memory.n_unknown(racers, instances[:n]) <= trials_left
 
         return last_true(affordable, 0, len(instances))
+
+    def _trials_left(self, plan: PassPlan) -> float:
+        return min(plan.limit, self._n_trials) - self.n_started
 
     def _allowances(self, alive: Sequence[int], met: Sequence[int]) -> dict[int, float]:
         """Return what each may take on an instance without falling out of the champion's reach."""
@@ -438,8 +472,10 @@ class Search:
         allowances = {}
         for racer in alive:
             known = self.memory.total_so_far(racer, met)
-            if racer != self.champion and known.n_failed >= most.n_failed:
-                allowances[racer] = most.cost - known.cost
+            if racer == self.champion or known.n_failed < most.n_failed:
+                continue
+            behind = known.n_failed > most.n_failed
+            allowances[racer] = -math.inf if behind else most.cost - known.cost
         return allowances
 
     def _further_round(
@@ -540,6 +576,12 @@ class _Order:
                 self._instances.append(self._next)
             self._next += 1
         return self._instances[:n]
+
+    def start_fresh(self) -> None:
+        """Put a fresh instance before the known ones, if there is one left."""
+        n_known = len(self._instances)
+        self.first(n_known + 1)
+        self._instances = [*self._instances[n_known:], *self._instances[:n_known]]
 
 
 def _best(costs: Mapping[int, float] | Mapping[int, Total], n: int) -> list[int]:

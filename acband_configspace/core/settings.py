@@ -99,7 +99,7 @@ class Settings:
             ("playoff", 0),
         ):  # fmt: skip
             value = getattr(self, name)
-            if value is not None:
+            if value is not None or name in ("first_pass", "playoff"):
                 object.__setattr__(self, name, whole_number(name, value, at_least=at_least))
         if self.alpha is not None:
             probability("alpha", self.alpha)
@@ -120,6 +120,8 @@ class Settings:
             value = getattr(self, option.name)
             if option.init and option.name != "memory" and value != option.default:
                 given[option.name] = value
+        if not self.memory and not any(name in PAPER_OPTIONS for name in given):
+            given["memory"] = False  # nothing else says so
         return given
 
 
