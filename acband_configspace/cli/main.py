@@ -130,7 +130,7 @@ def _exit_code(error: Exception) -> int | None:
     """Return the exit code of an error that a user can do something about."""
     from acband_configspace import errors
     from acband_configspace.cli.commands.run import NothingFoundError, TargetAborted
-    from acband_configspace.runlog.run import NoRunError
+    from acband_configspace.runlog.replay import NoRunError
 
     codes: dict[type[Exception] | tuple[type[Exception], ...], int] = {
         (InputError, NoRunError): exit_codes.BAD_INPUT,

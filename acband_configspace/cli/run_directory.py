@@ -135,9 +135,7 @@ def _test_list(kind: str, path: Path) -> dict[str, str]:
 
 def incumbent_of(directory: Path) -> dict[str, Any]:
     """Return the values of the configuration that leads, also of a run that goes on."""
-    from acband_configspace.runlog.bracket import incumbents
-    from acband_configspace.runlog.run import Run
+    from acband_configspace.runlog.replay import Run
 
     run = Run.load(directory)
-    number = incumbents(run)[-1][1]
-    return dict(run.configurations.get(number, run.default))
+    return dict(run.default if run.incumbent is None else run.values(run.incumbent))

@@ -24,7 +24,7 @@ from acband_configspace.core.passes import SchedulePlan, SchedulePlanner
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.schedule import Supply
 from acband_configspace.core.search import Draw, PassPlan, Search
-from acband_configspace.core.search import Standing as Standing
+from acband_configspace.core.search import KnownBest as KnownBest
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.streaming import RaceStream
 
@@ -75,7 +75,7 @@ class Engine:
     instances : Instances
         What instance numbers stand for.
     draw : callable
-        Asked for n configurations in all, and told the standing (who is good so far), returns how
+        Asked for n configurations in all, and told the known (who is good so far), returns how
         many of them there are.
     limits : Limits
         What the run may use.
@@ -96,7 +96,7 @@ class Engine:
     ...     Settings(k=2),
     ...     racing=False,
     ...     instances=Instances(None, deterministic=True, seed=0),
-    ...     draw=lambda n, standing: min(n, 10),
+    ...     draw=lambda n, known: min(n, 10),
     ...     limits=Limits(n_trials=10),
     ... )
     >>> while (race := engine.ask()) is not None:  # higher numbers are the better ones here
@@ -147,9 +147,9 @@ class Engine:
             )
         else:
             n_trials = int(min(limits.n_trials, MOST_TRIALS))
-            no_standing = Standing(1, ())  # the paper draws all configurations beforehand
+            no_known_best = KnownBest(1, ())  # the paper draws all configurations beforehand
             planner = SchedulePlanner(
-                settings, n_trials, limits.timed, lambda n: draw(n, no_standing), n_in_space
+                settings, n_trials, limits.timed, lambda n: draw(n, no_known_best), n_in_space
             )
             self._driver = _PaperDriver(
                 settings,

@@ -171,7 +171,7 @@ def plan_pass(
 
 
 @dataclass(frozen=True)
-class Standing:
+class KnownBest:
     """What whoever draws new configurations may want to know. Configurations are numbers."""
 
     pass_number: int
@@ -180,7 +180,7 @@ class Standing:
     """The best so far, the champion first; those that were given, before there is one."""
 
 
-Draw = Callable[[int, Standing], int]
+Draw = Callable[[int, KnownBest], int]
 """Asked for n configurations in all, returns how many of them there are."""
 
 
@@ -427,7 +427,7 @@ class Search:
 
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
-        n_there = self._draw(self.n_entered + plan.n_entrants, self._standing(plan))
+        n_there = self._draw(self.n_entered + plan.n_entrants, self._known_best(plan))
         new = list(range(self.n_entered, min(n_there, self.n_entered + plan.n_entrants)))
         self.n_entered += len(new)
         if new:
@@ -435,11 +435,11 @@ class Search:
         others = [number for number in range(self.n_entered) if number != self.champion]
         return [int(number) for number in rng.permutation(others)[: plan.n_entrants]]
 
-    def _standing(self, plan: PassPlan) -> Standing:
+    def _known_best(self, plan: PassPlan) -> KnownBest:
         if self.champion is None:
-            return Standing(plan.number, tuple(range(self._n_given)))
+            return KnownBest(plan.number, tuple(range(self._n_given)))
         others = (racer for racer in self._last_left if racer != self.champion)
-        return Standing(plan.number, (self.champion, *others))
+        return KnownBest(plan.number, (self.champion, *others))
 
     def _champion_first(self, rng: np.random.Generator) -> list[int]:
         """Return what the champion has met, in random order; quick ones first in races.

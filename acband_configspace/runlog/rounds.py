@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.engine import Engine, Limits, ReplayError
+from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayError
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Race, RaceId
@@ -263,7 +263,7 @@ class _Space:
         self._n_passes = 0
         self._exhausted = False
 
-    def draw(self, n: int) -> int:
+    def draw(self, n: int, known: KnownBest) -> int:
         """Return n, or how many there were if the races show that the space was used up."""
         self._n_passes += 1
         if n <= self._n_raced:

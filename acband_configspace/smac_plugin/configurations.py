@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from ConfigSpace import Configuration, ConfigurationSpace
 
-from acband_configspace.core.engine import Standing
+from acband_configspace.core.engine import KnownBest
 from acband_configspace.smac_plugin.proposals import NearTheBest, Proposals
 
 #: ConfigSpace samples in batches much faster than one by one. The size is part of the sequence
@@ -58,14 +58,14 @@ class Configurations:
         """Return the number of a configuration, None if its values are none of those drawn."""
         return self._numbers.get(_name(configuration))
 
-    def draw(self, n: int, standing: Standing | None = None) -> int:
+    def draw(self, n: int, known: KnownBest | None = None) -> int:
         """Make sure that n are known, if there are as many; return how many are.
 
-        With proposals, every second new one is proposed in view of the standing.
+        With proposals, every second new one is proposed in view of the known.
         """
-        if self._proposals is not None and standing is not None:
-            best = [self._drawn[number] for number in standing.best if number < len(self)]
-            while len(self) < n and self._draw_one(best, standing):
+        if self._proposals is not None and known is not None:
+            best = [self._drawn[number] for number in known.best if number < len(self)]
+            while len(self) < n and self._draw_one(best, known):
                 pass
             return len(self)
         # A finite space takes ever longer to give something new. One of m equally likely
@@ -77,9 +77,9 @@ class Configurations:
             self._exhausted = n_repeats > max(1000, 20 * len(self))
         return len(self)
 
-    def _draw_one(self, best: list[Configuration], standing: Standing) -> bool:
+    def _draw_one(self, best: list[Configuration], known: KnownBest) -> bool:
         """Add one, proposed or uniform; return whether there was any."""
-        if len(self) % 2 and self._add_proposed(best, standing):
+        if len(self) % 2 and self._add_proposed(best, known):
             return True
         n_repeats = 0
         while not self._exhausted:
@@ -91,9 +91,9 @@ class Configurations:
             self._exhausted = n_repeats > max(1000, 20 * len(self))
         return False
 
-    def _add_proposed(self, best: list[Configuration], standing: Standing) -> bool:
+    def _add_proposed(self, best: list[Configuration], known: KnownBest) -> bool:
         assert self._proposals is not None
-        proposed = self._proposals.propose(len(self), best, standing)
+        proposed = self._proposals.propose(len(self), best, known)
         return proposed is not None and self._add(self._in_our_space(proposed))
 
     def _batch(self) -> list[Configuration]:

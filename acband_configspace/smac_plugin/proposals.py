@@ -22,7 +22,7 @@ from ConfigSpace.hyperparameters import (
 )
 from ConfigSpace.util import deactivate_inactive_hyperparameters
 
-from acband_configspace.core.engine import Standing
+from acband_configspace.core.engine import KnownBest
 
 #: Each parameter is changed with this probability, or as many on average, if that is more …
 CHANGE_PROBABILITY = 0.25
@@ -42,7 +42,7 @@ class Proposals(Protocol):
     """What proposes new configurations; write your own by giving this method."""
 
     def propose(
-        self, number: int, best: list[Configuration], standing: Standing
+        self, number: int, best: list[Configuration], known: KnownBest
     ) -> Configuration | None:
         """Return the configuration of that number, None for a uniform one.
 
@@ -71,7 +71,7 @@ class NearTheBest:
         self._probability = max(CHANGE_PROBABILITY, CHANGES / max(1, len(self._free)))
 
     def propose(
-        self, number: int, best: list[Configuration], standing: Standing
+        self, number: int, best: list[Configuration], known: KnownBest
     ) -> Configuration | None:
         """Return a change of one of the best, None if the space allows none."""
         if not best or not self._free:
@@ -79,7 +79,7 @@ class NearTheBest:
         random = np.random.RandomState([self._seed, 5, number])
         rank = min(int(random.geometric(BEST_SHARE)) - 1, len(best) - 1)
         parent = best[rank].get_array()
-        step = max(LAST_STEP, FIRST_STEP * STEP_DECAY ** (standing.pass_number - 1))
+        step = max(LAST_STEP, FIRST_STEP * STEP_DECAY ** (known.pass_number - 1))
         for _ in range(MOST_TRIES):
             child = self._valid(self._changed(parent, step, random))
             if child is not None:

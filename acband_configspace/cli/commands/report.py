@@ -22,11 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page."""
-    from acband_configspace.runlog.run import Run
+    from acband_configspace.runlog.replay import Run
 
     run_ = Run.load(arguments.run)
     if arguments.csv is not None:
-        from acband_configspace.runlog.trials_csv import write_trials
+        from acband_configspace.runlog.csv import write_trials
 
         write_trials(run_, arguments.csv)
         print(f"{arguments.csv}: {len(run_.trials)} trials")
