@@ -97,8 +97,8 @@ class ACBandFacade(RandomFacade):
     read_result : callable | None
         For a command that prints its result in a way of its own: from (standard output, exit code)
         to a :class:`~acband_configspace.running.ScriptReport`.
-    preset, k, first_pass, proposals, first, memory, alpha, delta, n_candidates, n_epochs, budget, statistic, \
-early_stopping, playoff, spend
+    preset, k, first_pass, proposals, first, memory, alpha, delta, n_candidates, n_epochs, budget, \
+statistic, early_stopping, playoff, spend
         Options of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
     Limits: see :class:`ACBandIntensifier`. Models, acquisition functions and config selectors have
