@@ -115,7 +115,7 @@ def _draw_training(ax: Axes, run: Run) -> None:
     ax.step(times, costs, where="post", color=WINNER, label="the best incumbent, in training")
     low, high = costs - 2 * errors, costs + 2 * errors
     ax.fill_between(times, low, high, step="post", color=WINNER, alpha=0.15, linewidth=0)
-    default = None if run.standing is None else run.standing.default_estimate
+    default = None if run.comparison is None else run.comparison.default_estimate
     if default is not None:
         label = "the default, at least" if default.at_least else "the default"
         ax.axhline(default.mean, color=SURVIVOR, linestyle="--", linewidth=1.2, label=label)
