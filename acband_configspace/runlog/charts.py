@@ -21,7 +21,7 @@ MOST_DOTS = 64
 #: Of a run with more rounds than this the last ones are shown: columns would be too narrow.
 MOST_COLUMNS = 120
 #: At most about so many names stand below the columns.
-MOST_NAMES = 24
+MOST_NAMES = 12
 #: From this ratio of the largest value to the smallest on, an axis is logarithmic.
 LOG_RATIO = 12.0
 

@@ -98,7 +98,8 @@ def plot_incumbent(
     ax.set_xlim(0, max(run.elapsed, 1e-9))
     ax.set_xlabel("seconds since the start")
     ax.set_ylabel("mean run time (s)" if run.racing else f"mean {run.header.objective}")
-    ax.legend(frameon=False, fontsize=8, loc="upper right")
+    # Below, where no number of an incumbent stands.
+    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     return ax
 
 

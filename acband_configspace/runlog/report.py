@@ -36,6 +36,8 @@ from acband_configspace.runlog.words import counted, number, seconds, verdict
 MOST_CONFIGURATIONS = 500
 #: Of more incumbents, passes or rounds than this the last ones are listed.
 MOST_ROWS = 300
+#: Of more plans than this the last one is named.
+MOST_PLANS = 8
 
 _MEANING = {
     "won": "finished first",
@@ -326,9 +328,10 @@ def _planned(run: Run) -> str:
         else f"pass {i}: {counted(plan.n_trials, 'trial')}"
         for i, plan in enumerate(run.plans, start=1)
     ]
-    return (
-        f"Planned, at most: {'; '.join(texts if len(texts) < 8 else texts[-1:])}." if texts else ""
-    )
+    if not texts:
+        return ""
+    shown = texts if len(texts) <= MOST_PLANS else texts[-1:]
+    return f"Planned, at most: {'; '.join(shown)}."
 
 
 def _round_row(
