@@ -13,11 +13,15 @@ from dataclasses import dataclass
 
 from acband_configspace.runlog.estimates import Estimate
 from acband_configspace.runlog.replay import Run
-from acband_configspace.runlog.rounds import PlayedGroup, PlayedRound
+from acband_configspace.runlog.rounds import PlayedEpoch, PlayedGroup, PlayedRound
 from acband_configspace.runlog.words import counted, number, seconds
 
 #: More dots than this in a column cannot be told apart: then there are bars.
 MOST_DOTS = 64
+#: Of a run with more rounds than this the last ones are shown: columns would be too narrow.
+MOST_COLUMNS = 120
+#: At most about so many names stand below the columns.
+MOST_NAMES = 12
 #: From this ratio of the largest value to the smallest on, an axis is logarithmic.
 LOG_RATIO = 12.0
 
@@ -114,8 +118,8 @@ def cost_chart(run: Run) -> CostChart | None:
     steps = [(lead, e, best) for lead, e, best in known if e is not None and best is not None]
     if not steps:
         return None
-    standing = run.standing
-    default = None if standing is None else standing.default_estimate
+    comparison = run.comparison
+    default = None if comparison is None else comparison.default_estimate
     errors = [2 * (e.error or 0.0) for _, e, _ in steps]
     bests = [best for _, _, best in steps]
     lows = [best - error for best, error in zip(bests, errors, strict=True)]
@@ -283,10 +287,10 @@ class DotChart:
 
 def elimination_chart(run: Run) -> DotChart | BarChart:
     """Return who went on: dots for a small run, bars for a large one."""
-    if max(len(round_.in_play) for round_ in run.rounds) <= MOST_DOTS:
+    rounds = _shown_rounds(run)
+    if max(len(round_.in_play) for round_ in rounds) <= MOST_DOTS:
         return _dots(run)
-    y_values = [len(round_.in_play) for round_ in run.rounds]
-    y = _count_scale(y_values)
+    y = _count_scale([len(round_.in_play) for round_ in rounds])
     bars = []
     for left, width, round_ in _columns(run):
         n_in, n_on = len(round_.in_play), len(round_.remaining)
@@ -307,7 +311,7 @@ def elimination_chart(run: Run) -> DotChart | BarChart:
 
 def races_chart(run: Run) -> BarChart:
     """Return how many races each round may have taken and how many it took."""
-    y = _count_scale([round_.n_planned_races for round_ in run.rounds])
+    y = _count_scale([round_.n_planned_races for round_ in _shown_rounds(run)])
     bars = [
         Bar(
             left,
@@ -341,11 +345,28 @@ def _count_ticks(scale: Scale) -> list[Tick]:
     return [Tick(scale(value), f"{value:,.0f}") for value in values]
 
 
+def shown_epochs(run: Run) -> list[PlayedEpoch]:
+    """Return the last epochs, as many as there is room for."""
+    epochs: list[PlayedEpoch] = []
+    n_rounds = 0
+    for epoch in reversed(run.epochs):
+        n_rounds += len(epoch.rounds)
+        if epochs and n_rounds > MOST_COLUMNS:
+            break
+        epochs.append(epoch)
+    return epochs[::-1]
+
+
+def _shown_rounds(run: Run) -> list[PlayedRound]:
+    return [round_ for epoch in shown_epochs(run) for round_ in epoch.rounds]
+
+
 def _columns(run: Run) -> Iterator[tuple[float, float, PlayedRound]]:
     """Yield where each round stands; there is a gap after each epoch."""
-    total = len(run.rounds) + 0.5 * (len(run.epochs) - 1)
+    epochs = shown_epochs(run)
+    total = sum(len(epoch.rounds) for epoch in epochs) + 0.5 * (len(epochs) - 1)
     left = 0.0
-    for epoch in run.epochs:
+    for epoch in epochs:
         for round_ in epoch.rounds:
             yield round(100 * left / total, 3), round(100 / total, 3), round_
             left += 1
@@ -355,11 +376,13 @@ def _columns(run: Run) -> Iterator[tuple[float, float, PlayedRound]]:
 def _spans(run: Run) -> list[Span]:
     columns = iter(_columns(run))
     spans = []
-    for epoch in run.epochs:
+    epochs = shown_epochs(run)
+    step = math.ceil(len(epochs) / MOST_NAMES)
+    for number_, epoch in enumerate(epochs):
         own = list(itertools.islice(columns, len(epoch.rounds)))
         left, right = own[0][0], own[-1][0] + own[-1][1]
         label = "playoff" if epoch.is_playoff else _short_name(run, epoch.pass_number, epoch.index)
-        spans.append(Span(left, round(right - left, 3), label))
+        spans.append(Span(left, round(right - left, 3), "" if number_ % step else label))
     return spans
 
 

@@ -237,7 +237,7 @@ def leads_of(changes: Sequence[tuple[RaceRecord, int]], costs: Costs) -> tuple[L
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Comparison:
     """How the incumbent compares with the default, on the instances that both have met."""
 
     default: int
@@ -273,13 +273,13 @@ class Standing:
         return self.default_mean / self.incumbent_mean
 
 
-def standing_of(costs: Costs, leads: Sequence[Lead], default: int) -> Standing:
+def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparison:
     """Compare the incumbent, who leads last, with the default."""
     incumbent = leads[-1].configuration
     leaders = {lead.configuration for lead in leads}
     pairs = costs.pairs(default, incumbent, with_bounds=True)
     n_common = len(pairs)
-    return Standing(
+    return Comparison(
         default=default,
         incumbent=incumbent,
         n_common=n_common,

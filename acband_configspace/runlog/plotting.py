@@ -98,7 +98,8 @@ def plot_incumbent(
     ax.set_xlim(0, max(run.elapsed, 1e-9))
     ax.set_xlabel("seconds since the start")
     ax.set_ylabel("mean run time (s)" if run.racing else f"mean {run.header.objective}")
-    ax.legend(frameon=False, fontsize=8, loc="upper right")
+    # Below, where no number of an incumbent stands.
+    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     return ax
 
 
@@ -115,7 +116,7 @@ def _draw_training(ax: Axes, run: Run) -> None:
     ax.step(times, costs, where="post", color=WINNER, label="the best incumbent, in training")
     low, high = costs - 2 * errors, costs + 2 * errors
     ax.fill_between(times, low, high, step="post", color=WINNER, alpha=0.15, linewidth=0)
-    default = None if run.standing is None else run.standing.default_estimate
+    default = None if run.comparison is None else run.comparison.default_estimate
     if default is not None:
         label = "the default, at least" if default.at_least else "the default"
         ax.axhline(default.mean, color=SURVIVOR, linestyle="--", linewidth=1.2, label=label)

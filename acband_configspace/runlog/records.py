@@ -110,6 +110,8 @@ class Header:
     own_statistic: str | None = None
     """The user's own statistic, as it prints: the journal cannot hold it, so that the settings
     read back have "wins" in its place."""
+    own_proposals: str | None = None
+    """Likewise, the user's own proposals; the settings read back have "learned"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,18 +171,20 @@ def header_line(header: Header, identity: Mapping[str, Any]) -> dict[str, Any]:
     values = {
         option.name: getattr(header, option.name)
         for option in dataclasses.fields(header)
-        if option.name not in ("settings", "own_statistic")
+        if option.name != "settings"
     }
-    statistic, own = _statistic_as_json(header.settings.statistic)
     settings = {
         option.name: getattr(header.settings, option.name)
         for option in dataclasses.fields(Settings)
         if option.init
     }
-    if not isinstance(settings["proposals"], str):  # an object: what it proposed is what raced
-        settings["proposals"] = "learned"
-    values["settings"] = {**settings, "statistic": statistic}
-    values["own_statistic"] = own if own is not None else header.own_statistic
+    settings["statistic"], own = _statistic_as_json(header.settings.statistic)
+    if own is not None:
+        values["own_statistic"] = own
+    if not isinstance(header.settings.proposals, str):
+        settings["proposals"] = "learned"  # passes grow alike
+        values["own_proposals"] = short_text(header.settings.proposals)
+    values["settings"] = settings
     return {"format": FORMAT, "header": values, "identity": dict(identity)}
 
 

@@ -20,7 +20,7 @@ from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import JournalError
-from acband_configspace.runlog.estimates import Costs, Lead, Standing, leads_of, standing_of
+from acband_configspace.runlog.estimates import Comparison, Costs, Lead, comparison_of, leads_of
 from acband_configspace.runlog.journal import (
     JOURNAL,
     Header,
@@ -202,12 +202,12 @@ class Run:
         return Costs.of(self.races)
 
     @cached_property
-    def standing(self) -> Standing | None:
+    def comparison(self) -> Comparison | None:
         """How the incumbent compares with the default, None if neither has been seen."""
         default = self.header.default
         if default is None or self.incumbent is None:
             return None
-        return standing_of(self.costs, self.leads, default)
+        return comparison_of(self.costs, self.leads, default)
 
 
 @dataclass(frozen=True, slots=True)

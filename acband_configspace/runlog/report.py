@@ -25,6 +25,7 @@ from acband_configspace.runlog.charts import (
     cost_chart,
     elimination_chart,
     races_chart,
+    shown_epochs,
 )
 from acband_configspace.runlog.estimates import Lead
 from acband_configspace.runlog.replay import FATES, Run, Trial
@@ -33,8 +34,10 @@ from acband_configspace.runlog.words import counted, number, seconds, verdict
 
 #: More configurations than this make the page slow to open; the CSV file has them all.
 MOST_CONFIGURATIONS = 500
-#: Of so many incumbents the last ones are listed.
-MOST_LEADS = 100
+#: Of more incumbents, passes or rounds than this the last ones are listed.
+MOST_ROWS = 300
+#: Of more plans than this the last one is named.
+MOST_PLANS = 8
 
 _MEANING = {
     "won": "finished first",
@@ -203,10 +206,12 @@ def _leads(run: Run) -> Section:
         Column("estimated mean", True), Column("± 2 errors", True), Column("by instances", True),
         Column("differs from the default in", is_long=True),
     ]  # fmt: skip
-    rows = [_lead_row(run, lead) for lead in run.leads[-MOST_LEADS:]]
-    rest = len(run.leads) - MOST_LEADS
-    text = f"{rest:,} before these are not listed." if rest > 0 else ""
-    return Section("Who has led", text, table=Table(columns, rows))
+    rows = [_lead_row(run, lead) for lead in run.leads[-MOST_ROWS:]]
+    return Section("Who has led", _left_out(len(run.leads)), table=Table(columns, rows))
+
+
+def _left_out(n_rows: int) -> str:
+    return f"The first {n_rows - MOST_ROWS:,} are not listed." if n_rows > MOST_ROWS else ""
 
 
 def _lead_row(run: Run, lead: Lead) -> list[object]:
@@ -246,14 +251,16 @@ _DOTS = {
 
 def _elimination(run: Run) -> Section:
     chart = elimination_chart(run)
+    n_left_out = len(run.epochs) - len(shown_epochs(run))
+    left_out = f" The first {n_left_out:,} passes are not shown." if n_left_out else ""
     if isinstance(chart, DotChart):
         legend = [(kind, text) for kind, text in _DOTS.items() if kind in chart.kinds]
-        text = "A column for each round; dots that touch are a group."
+        text = f"A column for each round; dots that touch are a group.{left_out}"
     else:
         legend = [("outer", "in the round"), ("inner", "of these, went on")]
         legend += [("open-bar", "undecided")] if any(bar.is_open for bar in chart.bars) else []
         legend += [("incumbent", "today's incumbent was among them")]
-        text = "A bar for each round."
+        text = f"A bar for each round.{left_out}"
     return Section("Elimination", text, chart=chart, legend=legend)
 
 
@@ -281,7 +288,7 @@ def _epochs(run: Run) -> Section:
             ]
         )
         before = epoch.winner
-    return Section(title, table=Table(columns, rows))
+    return Section(title, _left_out(len(rows)), table=Table(columns, rows[-MOST_ROWS:]))
 
 
 def _last_score(epoch: PlayedEpoch) -> str:
@@ -302,20 +309,29 @@ def _rounds(run: Run) -> Section:
     ]  # fmt: skip
     spent = _spent(run.trials)
     rows = [[*_round_row(epoch, round_, spent)] for epoch in run.epochs for round_ in epoch.rounds]
-    planned = "; ".join(
+    planned = _planned(run)
+    return Section(
+        "Plan and what happened",
+        " ".join(filter(None, (planned, _left_out(len(rows))))),
+        chart=races_chart(run),
+        legend=[("outer", "races at most"), ("inner", "races run")],
+        table=Table(columns, rows[-MOST_ROWS:]),
+    )
+
+
+def _planned(run: Run) -> str:
+    """Return what the last pass may use, or all of them if they are few."""
+    texts = [
         f"pass {i}: {counted(plan.schedule.n_races, 'race')}, "
         f"{counted(plan.schedule.n_trials, 'trial')}"
         if isinstance(plan, SchedulePlan)
         else f"pass {i}: {counted(plan.n_trials, 'trial')}"
         for i, plan in enumerate(run.plans, start=1)
-    )
-    return Section(
-        "Plan and what happened",
-        f"Planned, at most: {planned}." if planned else "",
-        chart=races_chart(run),
-        legend=[("outer", "races at most"), ("inner", "races run")],
-        table=Table(columns, rows),
-    )
+    ]
+    if not texts:
+        return ""
+    shown = texts if len(texts) <= MOST_PLANS else texts[-1:]
+    return f"Planned, at most: {'; '.join(shown)}."
 
 
 def _round_row(

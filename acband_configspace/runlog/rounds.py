@@ -16,6 +16,7 @@ from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayErro
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Race, RaceId
+from acband_configspace.core.search import KnownBest
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.runlog.records import RaceRecord, Recorded
 
@@ -255,37 +256,36 @@ class _Space:
     """Says how many configurations there were, of which the journal has those that raced."""
 
     def __init__(self, recorded: Recorded, k: int) -> None:
-        self._races = recorded.races
-        self._n_in_space = recorded.header.n_in_space
         self._k = k
-        self._n_raced = 1 + max(racer for race in self._races for racer in race.racers)
-        self._last = max(race.id for race in self._races)
-        self._n_passes = 0
+        self._n_in_space = recorded.header.n_in_space
+        self._n_raced = 1 + max(racer for race in recorded.races for racer in race.racers)
+        self._last = max(_place(race.id) for race in recorded.races)
+        self._last_race = min(
+            (race for race in recorded.races if self._n_raced - 1 in race.racers),
+            key=lambda race: race.id,
+        )
+        """The first one of the last configuration."""
         self._exhausted = False
 
     def draw(self, n: int, known: KnownBest) -> int:
         """Return n, or how many there were if the races show that the space was used up."""
-        self._n_passes += 1
         if n <= self._n_raced:
             return n
-        self._exhausted = self._exhausted or self._is_last()
+        self._exhausted = self._exhausted or self._is_last(known.pass_number)
         if self._exhausted:
             return self._n_raced
         return n if self._n_in_space is None else min(n, self._n_in_space)
 
-    def _is_last(self) -> bool:
+    def _is_last(self, pass_number: int) -> bool:
         """Return whether there was no configuration after the last one that raced.
 
         All that enter a pass race in its first round, in groups of k.
         """
-        first_round = (self._n_passes, 1, 1)
-        if _place(self._last) > first_round:
+        first_round = (pass_number, 1, 1)
+        if self._last > first_round:
             return True
-        return any(
-            len(race.racers) < self._k
-            for race in self._races
-            if _place(race.id) == first_round and self._n_raced - 1 in race.racers
-        )
+        entered_then = _place(self._last_race.id) == first_round
+        return entered_then and len(self._last_race.racers) < self._k
 
 
 def _epoch(

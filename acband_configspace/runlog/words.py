@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from acband_configspace.runlog.estimates import Standing
+from acband_configspace.runlog.estimates import Comparison
 from acband_configspace.runlog.replay import Run
 
 
@@ -47,39 +47,39 @@ def verdict(run: Run) -> str:
     """Return how much better than the default the incumbent is, in a sentence or two."""
     if run.incumbent is None:
         return "No configuration has finished a race yet."
-    standing = run.standing
+    comparison = run.comparison
     name = f"Configuration {run.label(run.incumbent)}"
-    if standing is None:
+    if comparison is None:
         estimate = run.leads[-1].estimate
         cost = "" if estimate is None else f", with an estimated mean of {number(estimate.mean)}"
         return f"{name} leads{cost}. The default takes no part in this run."
-    if standing.is_default:
+    if comparison.is_default:
         return "The default configuration itself leads: nothing better has been found so far."
-    failed = counted(standing.n_default_failed, "instance")
-    failures = f" The default failed on {failed}." if standing.n_default_failed else ""
-    if not standing.n_common:
-        return _not_met(run, standing, name) + failures
-    instances = counted(standing.n_common, "training instance")
-    instances = "only training instance" if standing.n_common == 1 else instances
+    failed = counted(comparison.n_default_failed, "instance")
+    failures = f" The default failed on {failed}." if comparison.n_default_failed else ""
+    if not comparison.n_common:
+        return _not_met(run, comparison, name) + failures
+    instances = counted(comparison.n_common, "training instance")
+    instances = "only training instance" if comparison.n_common == 1 else instances
     where = f"on the {instances} that both have met"
-    return f"{name} {_compared(run, standing)}, {where}.{failures}"
+    return f"{name} {_compared(run, comparison)}, {where}.{failures}"
 
 
-def _compared(run: Run, standing: Standing) -> str:
-    assert standing.default_mean is not None
-    assert standing.incumbent_mean is not None
-    at_least = "at least " if standing.at_least else ""
-    means = (
-        f"{number(standing.incumbent_mean)} instead of {at_least}{number(standing.default_mean)} "
-        "on the mean"
-    )
-    ratio = standing.ratio
+def _compared(run: Run, comparison: Comparison) -> str:
+    assert comparison.default_mean is not None
+    assert comparison.incumbent_mean is not None
+    at_least = "at least " if comparison.at_least else ""
+    default = f"{at_least}{number(comparison.default_mean)}"
+    means = f"{number(comparison.incumbent_mean)} instead of {default} on the mean"
+    ratio = comparison.ratio
     if ratio is None:
         return f"costs {means}"
     if run.racing:
-        text = f"is {at_least}{_times(ratio)} times as fast as the default{_times_range(standing)}"
+        text = (
+            f"is {at_least}{_times(ratio)} times as fast as the default{_times_range(comparison)}"
+        )
     else:
-        text = f"costs {_per_cent(1 - 1 / ratio)} than the default{_per_cent_range(standing)}"
+        text = f"costs {_per_cent(1 - 1 / ratio)} than the default{_per_cent_range(comparison)}"
     return f"{text}: {means}"
 
 
@@ -87,10 +87,10 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:,.0f}"
 
 
-def _times_range(standing: Standing) -> str:
-    if standing.ratio_interval is None:
+def _times_range(comparison: Comparison) -> str:
+    if comparison.ratio_interval is None:
         return ""
-    low, high = standing.ratio_interval
+    low, high = comparison.ratio_interval
     return f" (95%: {_times(low)} to {_times(high)})"
 
 
@@ -98,15 +98,15 @@ def _per_cent(saved: float) -> str:
     return f"{saved:.0%} less" if saved >= 0 else f"{-saved:.0%} more"
 
 
-def _per_cent_range(standing: Standing) -> str:
-    if standing.ratio_interval is None:
+def _per_cent_range(comparison: Comparison) -> str:
+    if comparison.ratio_interval is None:
         return ""
-    low, high = (1 - 1 / ratio for ratio in standing.ratio_interval)
+    low, high = (1 - 1 / ratio for ratio in comparison.ratio_interval)
     return f" (95%: {_per_cent(low)} to {_per_cent(high)})"
 
 
-def _not_met(run: Run, standing: Standing, name: str) -> str:
-    default, own = standing.default_estimate, run.leads[-1].estimate
+def _not_met(run: Run, comparison: Comparison, name: str) -> str:
+    default, own = comparison.default_estimate, run.leads[-1].estimate
     if default is None or own is None:
         return f"{name} leads; it has not met the default on a common instance yet."
     at_least = "at least " if default.at_least else ""

@@ -62,7 +62,7 @@ def write_run(
         settings,
         racing=racing,
         instances=Instances(instances, deterministic=deterministic, seed=seed),
-        draw=lambda n: n if n_in_space is None else min(n, n_in_space),
+        draw=lambda n, standing: n if n_in_space is None else min(n, n_in_space),
         limits=Limits(n_trials),
         n_in_space=n_in_space,
         seed=seed,

@@ -47,7 +47,7 @@ def _close_figures():
 
 def test_functions_draw_on_the_axes_they_are_given(run):
     schedule = Schedule.plan(200, k=2, n_candidates=5)
-    passes = search_schedule(n_trials=500, k=8, first_pass=25, racing=False)
+    passes = search_schedule(n_trials=500, k=8, first_pass=25, growth=2.0, racing=False)
     for draw in (
         lambda ax: plot_elimination(run, ax),
         lambda ax: plot_incumbent(run, ax),
@@ -94,7 +94,7 @@ def test_the_incumbent_goes_down_to_its_estimate_and_the_default_is_a_line(run):
     costs = list(training.get_ydata())
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] == run.leads[-1].estimate.mean
-    assert set(default.get_ydata()) == {run.standing.default_estimate.mean}
+    assert set(default.get_ydata()) == {run.comparison.default_estimate.mean}
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert any(label.startswith("the default") for label in labels)
 
@@ -121,7 +121,7 @@ def test_the_schedule_has_a_bar_a_round():
 
 
 def test_the_search_has_a_bar_a_pass():
-    schedule = search_schedule(n_trials=2000, k=8, first_pass=25, racing=False)
+    schedule = search_schedule(n_trials=2000, k=8, first_pass=25, growth=2.0, racing=False)
     heights = [bar.get_height() for bar in plot_schedule(schedule).patches]
     assert heights == [plan.n_trials for plan in schedule.passes]
 

@@ -38,6 +38,8 @@ RUNS = {
     "memory, racing": {"n_trials": 900, "racing": True, "n_workers": 3},
     "memory, racing, pool": {"racing": True, "instances": POOL, "deterministic": True},
     "memory, few": {"n_trials": 500, "n_in_space": 30},
+    "memory, learned": {"settings": Settings(proposals="learned"), "n_trials": 600},
+    "memory, learned, few": {"settings": Settings(proposals="learned"), "n_in_space": 60},
     "memory, one": {"n_trials": 100, "deterministic": True},
     "paper": {"settings": settings_from("paper"), "n_trials": 900, "n_workers": 4},
     "paper, racing": {"settings": settings_from("paper"), "n_trials": 900, "racing": True},
@@ -135,14 +137,14 @@ def test_estimates_are_near_the_truth(tmp_path):
 def test_the_default_is_set_beside_the_incumbent(tmp_path):
     write_run(tmp_path, Settings(playoff=30, k=4), n_trials=1500)
     run = Run.load(tmp_path)
-    standing = run.standing
-    assert standing.default == 0
-    assert standing.incumbent == run.incumbent != 0
-    assert standing.n_common >= 20
-    assert standing.n_wins + standing.n_losses <= standing.n_common
-    low, high = standing.ratio_interval
-    assert 1 < low < standing.ratio < high
-    assert standing.default_estimate.mean > run.leads[-1].estimate.mean
+    comparison = run.comparison
+    assert comparison.default == 0
+    assert comparison.incumbent == run.incumbent != 0
+    assert comparison.n_common >= 20
+    assert comparison.n_wins + comparison.n_losses <= comparison.n_common
+    low, high = comparison.ratio_interval
+    assert 1 < low < comparison.ratio < high
+    assert comparison.default_estimate.mean > run.leads[-1].estimate.mean
     assert run.label(0) == "#0 (default)"
     assert run.label(3) == "#3"
     assert run.label(None) == "–"
@@ -150,25 +152,25 @@ def test_the_default_is_set_beside_the_incumbent(tmp_path):
 
 def test_a_default_that_was_stopped_costs_at_least_what_it_had(tmp_path):
     write_run(tmp_path, racing=True, n_trials=900)
-    standing = Run.load(tmp_path).standing
-    assert standing.at_least
-    assert standing.ratio > 1
+    comparison = Run.load(tmp_path).comparison
+    assert comparison.at_least
+    assert comparison.ratio > 1
 
 
 def test_where_the_default_takes_no_part_there_is_no_comparison(tmp_path):
     write_run(tmp_path, Settings(first="random"), header={"default": None})
     run = Run.load(tmp_path)
-    assert run.standing is None
+    assert run.comparison is None
     assert run.label(0) == "#0"
     assert run.default == values_of(0, 3)
 
 
 def test_costs_that_are_negative_or_zero_have_no_ratio(tmp_path):
     write_run(tmp_path, cost=lambda values, key: values["x"] - 7)
-    standing = Run.load(tmp_path).standing
-    assert standing.default_mean == -2
-    assert standing.ratio is None
-    assert standing.ratio_interval is None
+    comparison = Run.load(tmp_path).comparison
+    assert comparison.default_mean == -2
+    assert comparison.ratio is None
+    assert comparison.ratio_interval is None
 
 
 def test_trials_and_times_add_up(tmp_path, options):
