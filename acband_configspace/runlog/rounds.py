@@ -16,7 +16,6 @@ from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayErro
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Race, RaceId
-from acband_configspace.core.search import KnownBest
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.runlog.records import RaceRecord, Recorded
 
