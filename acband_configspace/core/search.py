@@ -280,10 +280,10 @@ class Search:
         return self.memory.finishing_cost(racer, instance)
 
     def _lead(self, rival: int, instances: Sequence[int]) -> None:
-        """Let a configuration lead that has finished, unless it is known to be worse."""
+        """Let a configuration lead that has finished, if it is known to be better."""
         if not self.memory.has_finished(rival, instances):
             return
-        if self.leader is None or not self.memory.is_worse(rival, self.leader):
+        if self.leader in (None, rival) or self.memory.is_better(rival, self.leader):
             self.leader, self.leader_met = rival, tuple(instances)
 
     def _advance(self) -> None:
@@ -438,7 +438,7 @@ class Search:
             else:
                 alive += _best(costs, max(1, round(len(group) / FIRST_CUT)))
         if self.champion is None and self.leader is not None and self.leader not in alive:
-            alive.append(self.leader)  # it shares the lowest cost of all, and somebody must go on
+            alive.insert(0, self.leader)  # it shares the lowest cost, and somebody must go on
         return self._after_round(alive, [instance])
 
     # --- further rounds -----------------------------------------------------------------------
