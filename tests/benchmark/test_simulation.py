@@ -14,6 +14,7 @@ from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
 from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
 from acband_configspace.core.race import Outcome, Race
+from acband_configspace.core.settings import PRESETS
 from acband_configspace.core.streaming import RaceStream
 
 
@@ -55,6 +56,60 @@ def test_both_drivers_agree(table, seed, k, statistic):
     assert (result.incumbent, result.epoch_winners) == (incumbent, winners)
     assert result.cpu_time == pytest.approx(cpu_time, rel=1e-5)
     assert result.wall_time == pytest.approx(wall_time, rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def golden_table():
+    rng = np.random.default_rng(2023)
+    runtimes = rng.lognormal(0, 1, (200, 2500)) * np.exp(rng.normal(0, 0.6, (200, 1)))
+    return RuntimeTable(runtimes, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "incumbent", "counts", "epoch_winners", "cpu_time"),
+    [
+        # What commit 3724a8d (0.1.0) returned for this table: configurations, races and trials.
+        ({"seed": 0}, 71, (60, 2465, 4930), (71, 71, 71, 71, 71, 71), 2293.286),
+        ({"seed": 1}, 22, (60, 2465, 4930), (22, 22, 22, 22, 22, 22), 2473.525),
+        ({"seed": 2}, 23, (60, 2465, 4930), (71, 23, 23, 23, 23, 23), 2214.789),
+        (
+            {"k": 4, "alpha": 0.02, "seed": 1},
+            *(71, (153, 2482, 9496), (22, 71, 71, 71, 71, 71, 71, 71), 2510.114),
+        ),
+        ({"k": 16, "seed": 1}, 22, (60, 2497, 35270), (22, 22, 22, 22, 22, 22), 5654.171),
+        (
+            {"statistic": "mean", "seed": 4},
+            *(45, (60, 2465, 4930), (45, 45, 45, 45, 45, 45), 5712.241),
+        ),
+    ],
+)
+def test_the_papers_preset_returns_what_it_always_did(
+    golden_table, options, incumbent, counts, epoch_winners, cpu_time
+):
+    result = simulate(golden_table, **{**PRESETS["paper"].settings(), **options})
+    assert result.incumbent == incumbent
+    assert (result.n_configs, result.n_instances, result.n_trials) == counts
+    assert result.epoch_winners == epoch_winners
+    assert result.cpu_time == pytest.approx(cpu_time, abs=6e-4)
+
+
+def test_so_do_the_additions_to_the_paper(golden_table):
+    """As above, from commit 3724a8d."""
+    spent = simulate(
+        golden_table,
+        n_candidates=97, k=8, early_stopping=0.1, playoff=100, spend="configurations", seed=2,
+    )  # fmt: skip
+    assert (spent.incumbent, spent.n_configs) == (71, 117)
+    assert (spent.n_instances, spent.n_trials) == (2475, 17152)
+    assert spent.epoch_winners == (23, 23, 23, 23, 23, 148, 92, 28, 28, 28)
+    assert spent.cpu_time == pytest.approx(3453.121, abs=6e-4)
+    again = simulate(
+        golden_table, k=3, budget=9000, reuse=True, early_stopping=0.0, playoff=200, seed=3
+    )
+    assert (again.incumbent, again.n_configs) == (23, 60)
+    assert (again.n_instances, again.n_trials) == (7167, 20512)
+    assert again.epoch_winners == (23,) * 6
+    assert again.cpu_time == pytest.approx(8260.372, abs=6e-4)
 
 
 def test_costs_of_a_race_worked_out_by_hand():

@@ -102,6 +102,26 @@ def test_the_order_is_random_but_repeatable():
     assert [key.instance for key in order(1)] != names(len(order(1)))
 
 
+@given(n=st.integers(1, 50), seed=seeds, deterministic=st.booleans())
+def test_numbers_stand_for_instances(n, seed, deterministic):
+    instances = Instances(names(n), deterministic=deterministic, seed=seed)
+    again = Instances(names(n), deterministic=deterministic, seed=seed)
+    keys = [instances[number] for number in range(3 * n)]
+    assert keys == [again[number] for number in reversed(range(3 * n))][::-1]
+    assert {key.instance for key in keys[:n]} == set(names(n))
+    if deterministic:
+        assert keys[n : 2 * n] == keys[:n]
+        assert len({key.seed for key in keys}) == 1
+    else:
+        assert len(set(keys)) == 3 * n
+    assert instances.n_names == n
+
+
+def test_instances_are_found_at_once_however_many_there_are():
+    instances = Instances(names(100_000), deterministic=False, seed=0)
+    assert instances[99_999].seed != instances[100_000].seed
+
+
 def test_bad_lists_of_instances_are_refused():
     with pytest.raises(ValueError, match="instances must not be empty"):
         Instances([], deterministic=True, seed=0)
