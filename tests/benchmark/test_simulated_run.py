@@ -167,7 +167,7 @@ def test_trials_buy_better_configurations(table: RuntimeTable) -> None:
 def test_a_table_that_is_used_up_ends_the_run() -> None:
     table = synthetic_table(12, 8, cutoff=20.0, seed=0)
     for limits in ({"n_trials": 10_000}, {"cpu_limit": 1e9}):
-        run = simulate_run(table, **limits)  # type: ignore[arg-type]
+        run = simulate_run(table, **limits)
         assert run.n_configs == 12
         assert run.n_trials < 10_000
         assert run.cpu_time < 1e9

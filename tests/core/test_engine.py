@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
-from acband_configspace.core.engine import Engine, Limits, ReplayError
+from acband_configspace.core.engine import Engine, Limits, Plan, ReplayError
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, Race, RaceId
@@ -34,7 +35,9 @@ def result(played: Played) -> tuple[object, ...]:
 
 @settings(max_examples=60)
 @given(worlds(), st.sampled_from([2, 7, 1000]), st.randoms(use_true_random=False))
-def test_neither_order_nor_number_of_races_at_once_changes_anything(world, at_once, rng):
+def test_neither_order_nor_number_of_races_at_once_changes_anything(
+    world: World, at_once: int, rng: Random
+) -> None:
     alone = play(world)
     assert result(play(world, at_once=at_once, pick=rng.randrange)) == result(alone)
     last_told_first = play(world, at_once=at_once, pick=lambda n: n - 1)
@@ -45,7 +48,7 @@ def test_neither_order_nor_number_of_races_at_once_changes_anything(world, at_on
 
 @settings(max_examples=10)
 @given(st.integers(0, 1000), st.booleans(), st.randoms(use_true_random=False))
-def test_nor_with_the_papers_schedule(seed, racing, rng):
+def test_nor_with_the_papers_schedule(seed: int, racing: bool, rng: Random) -> None:
     world = World(
         run_times(seed=seed), numbered(30), racing=racing, n_trials=600, seed=seed,
         settings=Settings(alpha=0.2, playoff=30, early_stopping=None),
@@ -53,7 +56,7 @@ def test_nor_with_the_papers_schedule(seed, racing, rng):
     assert result(play(world, at_once=9, pick=rng.randrange)) == result(play(world))
 
 
-def test_seeds_make_a_difference():
+def test_seeds_make_a_difference() -> None:
     played = [play(World(noisy(), numbered(20), seed=seed)) for seed in (1, 1, 2)]
     assert result(played[0]) == result(played[1])
     assert result(played[0]) != result(played[2])
@@ -64,7 +67,7 @@ def test_seeds_make_a_difference():
 
 @settings(max_examples=150)
 @given(worlds())
-def test_trials_are_not_exceeded_and_nothing_known_is_run_again(world):
+def test_trials_are_not_exceeded_and_nothing_known_is_run_again(world: World) -> None:
     played = play(world)
     assert played.n_trials <= world.n_trials
     assert played.engine.finished is not None
@@ -90,8 +93,8 @@ def test_trials_are_not_exceeded_and_nothing_known_is_run_again(world):
 @pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("n_trials", [2, 5, 50, 1000])
 def test_all_trials_are_used_as_long_as_there_are_configurations(
-    racing, n_instances, deterministic, n_trials
-):
+    racing: bool, n_instances: int | None, deterministic: bool, n_trials: int
+) -> None:
     cost = run_times() if racing else noisy()
     world = World(cost, numbered(n_instances), deterministic, None, racing, n_trials)
     played = play(world)
@@ -104,12 +107,14 @@ def test_all_trials_are_used_as_long_as_there_are_configurations(
 @pytest.mark.parametrize("n_instances", [1, 2, 10, 20_000])
 @pytest.mark.parametrize("n_in_space", [1, 2, 5, 67])
 @pytest.mark.parametrize("n_trials", [2, 5, 50, 1000])
-def test_a_small_space_with_a_pool_of_instances(racing, n_instances, n_in_space, n_trials):
+def test_a_small_space_with_a_pool_of_instances(
+    racing: bool, n_instances: int, n_in_space: int, n_trials: int
+) -> None:
     cost = run_times() if racing else noisy()
     world = World(cost, numbered(n_instances), True, n_in_space, racing, n_trials)
     played = play(world)
     engine = played.engine
-    assert engine.n_entered == min(n_in_space, engine.n_entered)
+    assert engine.n_entered <= n_in_space
     if engine.finished != f"all n_trials={n_trials} trials are used":
         assert engine.finished == (
             "every configuration of the space has raced: nothing is left to learn"
@@ -125,28 +130,28 @@ def test_a_small_space_with_a_pool_of_instances(racing, n_instances, n_in_space,
 @pytest.mark.parametrize("n_in_space", [2, 5, 67])
 @pytest.mark.parametrize("n_instances", [None, 2])
 def test_a_small_space_with_seeds_is_raced_until_the_trials_are_used(
-    racing, n_in_space, n_instances
-):
+    racing: bool, n_in_space: int | None, n_instances: int | None
+) -> None:
     cost = run_times() if racing else noisy()
     played = play(World(cost, numbered(n_instances), False, n_in_space, racing, 700))
     assert played.n_trials >= 698
 
 
-def test_a_space_of_one_configuration_is_no_reason_to_go_on():
+def test_a_space_of_one_configuration_is_no_reason_to_go_on() -> None:
     played = play(World(noisy(), numbered(100), n_in_space=1, n_trials=1000))
     assert played.engine.leader == 0
     assert played.n_trials <= 25
 
 
 @pytest.mark.parametrize("n_trials", [3, 30, 200])
-def test_more_configurations_are_given_than_there_are_trials(n_trials):
+def test_more_configurations_are_given_than_there_are_trials(n_trials: int) -> None:
     played = play(World(noisy(), numbered(5), n_trials=n_trials, n_given=100))
     assert played.n_trials == n_trials
     first_round = [race.racers for race in played.races if race.id[:3] == (1, 1, 1)]
     assert {racer for racers in first_round for racer in racers} == set(range(min(n_trials, 100)))
 
 
-def test_without_a_limit_it_goes_on_in_longer_and_longer_passes():
+def test_without_a_limit_it_goes_on_in_longer_and_longer_passes() -> None:
     world = World(noisy(), numbered(50), n_trials=math.inf)
     engine = world.engine()
     played = play(world, engine, at_most=300)
@@ -155,14 +160,14 @@ def test_without_a_limit_it_goes_on_in_longer_and_longer_passes():
     assert len(played.records) == 300
 
 
-def test_thousands_of_short_passes_are_no_problem():
+def test_thousands_of_short_passes_are_no_problem() -> None:
     world = World(run_times(), numbered(1500), n_in_space=2, racing=True, n_trials=math.inf)
     played = play(replace(world, settings=Settings(first_pass=2)))
     assert played.engine.finished is not None
     assert played.engine.plans[-1].n_trials < 2**60
 
 
-def test_the_run_can_be_ended_from_outside():
+def test_the_run_can_be_ended_from_outside() -> None:
     world = World(noisy(), numbered(5))
     engine = world.engine()
     race = engine.ask()
@@ -177,7 +182,7 @@ def test_the_run_can_be_ended_from_outside():
 # --- replay -------------------------------------------------------------------------------------
 
 
-def cut(world: World, played: Played, n: int) -> tuple[list[object], Records]:
+def cut(world: World, played: Played, n: int) -> tuple[list[Plan], Records]:
     """Return the plans and records that there were after n races."""
     until = play(world, at_most=n)
     assert list(until.records) == list(played.records)[:n]
@@ -186,7 +191,9 @@ def cut(world: World, played: Played, n: int) -> tuple[list[object], Records]:
 
 @settings(max_examples=60)
 @given(worlds(), st.floats(0, 1), st.sampled_from([1, 5]))
-def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(world, share, at_once):
+def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(
+    world: World, share: float, at_once: int
+) -> None:
     through = play(world)
     n_told = round(share * len(through.records))
     plans, records = cut(world, through, n_told)
@@ -201,7 +208,9 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(world, share, 
 
 @settings(max_examples=60)
 @given(worlds(), st.floats(0, 1), st.integers(1, 200))
-def test_raising_n_trials_goes_on_where_the_run_ended(world, share, more):
+def test_raising_n_trials_goes_on_where_the_run_ended(
+    world: World, share: float, more: int
+) -> None:
     first = play(world)
     plans = list(first.engine.plans)
     raised = replace(world, n_trials=world.n_trials + more)
@@ -219,7 +228,7 @@ def test_raising_n_trials_goes_on_where_the_run_ended(world, share, more):
 
 
 @pytest.mark.parametrize("racing", [False, True])
-def test_a_pass_of_the_papers_schedule_is_replayed_too(racing):
+def test_a_pass_of_the_papers_schedule_is_replayed_too(racing: bool) -> None:
     settings_ = Settings(alpha=0.3, playoff=20)
     world = World(run_times(), numbered(40), True, None, racing, 300, settings_)
     through = play(world)
@@ -233,7 +242,7 @@ def test_a_pass_of_the_papers_schedule_is_replayed_too(racing):
     assert {race.id.pass_number for race in more.races} == {2}
 
 
-def test_a_record_of_other_racers_is_refused():
+def test_a_record_of_other_racers_is_refused() -> None:
     world = World(noisy(), numbered(5))
     played = play(world)
     place, (racers, outcome) = next(iter(played.records.items()))
@@ -245,7 +254,7 @@ def test_a_record_of_other_racers_is_refused():
 # --- asking and telling -------------------------------------------------------------------------
 
 
-def test_wrong_outcomes_are_refused_and_change_nothing():
+def test_wrong_outcomes_are_refused_and_change_nothing() -> None:
     world = World(noisy(), numbered(5))
     engine = world.engine()
     race = engine.ask()
@@ -264,7 +273,7 @@ def test_wrong_outcomes_are_refused_and_change_nothing():
     assert result(play(world, engine))[0] == result(play(world))[0]
 
 
-def test_it_waits_for_the_outcomes_of_a_round():
+def test_it_waits_for_the_outcomes_of_a_round() -> None:
     world = World(noisy(), numbered(5), settings=Settings(k=2))
     engine = world.engine()
     handed_out = []
@@ -278,7 +287,7 @@ def test_it_waits_for_the_outcomes_of_a_round():
     assert engine.ask() is not None
 
 
-def test_the_position_moves_on():
+def test_the_position_moves_on() -> None:
     world = World(noisy(), numbered(50), n_trials=500)
     engine = world.engine()
     seen = []
@@ -296,7 +305,7 @@ def test_the_position_moves_on():
 # --- the paper's schedule -----------------------------------------------------------------------
 
 
-def test_the_papers_preset_is_the_papers_algorithm():
+def test_the_papers_preset_is_the_papers_algorithm() -> None:
     """The engine adds nothing to the stream of races of Algorithm 3."""
     world = World(run_times(), None, False, None, True, 2000, PRESETS["paper"], seed=4)
     played = play(world)
@@ -313,10 +322,11 @@ def test_the_papers_preset_is_the_papers_algorithm():
     assert stream.winner == played.engine.leader
     assert played.engine.epoch_winners == [stream.epoch_winners]
     assert played.engine.finished == "all planned races are judged"
+    assert stream.winner is not None
     assert played.engine.known_costs(stream.winner)
 
 
-def test_under_a_time_limit_the_papers_schedule_is_repeated():
+def test_under_a_time_limit_the_papers_schedule_is_repeated() -> None:
     world = World(run_times(), numbered(30), True, None, True, math.inf, Settings(alpha=0.5))
     engine = Engine(
         world.settings,
@@ -331,17 +341,17 @@ def test_under_a_time_limit_the_papers_schedule_is_repeated():
     assert engine.leader is not None
 
 
-def test_the_papers_leader_is_no_configuration_that_only_failed():
+def test_the_papers_leader_is_no_configuration_that_only_failed() -> None:
     world = World(lambda configuration, key: math.inf, numbered(9), settings=Settings(alpha=0.3))
     assert play(world).engine.leader is None
 
 
-def test_the_papers_schedule_needs_two_configurations():
+def test_the_papers_schedule_needs_two_configurations() -> None:
     with pytest.raises(ValueError, match="at least two configurations to choose from but has one"):
         World(noisy(), n_in_space=1, settings=PRESETS["paper"], n_trials=1000).engine()
 
 
-def test_costs_are_known_of_what_was_not_stopped():
+def test_costs_are_known_of_what_was_not_stopped() -> None:
     world = World(run_times(), numbered(10), racing=True, n_trials=200)
     played = play(world)
     told: Counter[int] = Counter()

@@ -31,7 +31,7 @@ def failures_and_cost(costs: list[float]) -> tuple[int, float]:
 
 @settings(max_examples=150)
 @given(worlds(racing=False))
-def test_the_leader_is_never_worse_on_what_is_known_than_the_one_before(world):
+def test_the_leader_is_never_worse_on_what_is_known_than_the_one_before(world: World) -> None:
     engine = world.engine()
     before, estimate = None, INF
     while (race := engine.ask()) is not None:
@@ -55,7 +55,7 @@ def test_the_leader_is_never_worse_on_what_is_known_than_the_one_before(world):
 
 @settings(max_examples=100)
 @given(worlds(racing=True))
-def test_nor_where_losers_are_stopped(world):
+def test_nor_where_losers_are_stopped(world: World) -> None:
     """There a leader may also have been stopped: then its cost is at least what it exceeds."""
     engine = world.engine()
     before = None
@@ -78,7 +78,7 @@ def test_nor_where_losers_are_stopped(world):
 
 @settings(max_examples=100)
 @given(worlds())
-def test_who_leads_in_the_end_has_finished(world):
+def test_who_leads_in_the_end_has_finished(world: World) -> None:
     played = play(world)
     finished = {
         racer
@@ -91,7 +91,7 @@ def test_who_leads_in_the_end_has_finished(world):
 
 
 @pytest.mark.parametrize("racing", [False, True])
-def test_the_default_leads_until_it_is_beaten(racing):
+def test_the_default_leads_until_it_is_beaten(racing: bool) -> None:
     """The default costs 5 everywhere, and one other configuration in twenty is better."""
 
     def cost(configuration: int, key: InstanceKey) -> float:
@@ -107,14 +107,14 @@ def test_the_default_leads_until_it_is_beaten(racing):
     assert 13 in played.races[n_before].racers, "from the race on in which it was beaten"
 
 
-def test_the_best_is_found_where_nothing_is_random():
+def test_the_best_is_found_where_nothing_is_random() -> None:
     cost = noisy(noise=0.0)
     played = play(World(cost, numbered(5), n_in_space=67, n_trials=600))
     key = played.engine.key(0)
     assert played.engine.leader == min(range(67), key=lambda c: cost(c, key))
 
 
-def test_a_clear_winner_is_found_among_noise():
+def test_a_clear_winner_is_found_among_noise() -> None:
     cost = noisy(noise=1.0, spread=0.3)
 
     def with_one_good(configuration: int, key: InstanceKey) -> float:
@@ -130,7 +130,7 @@ def test_a_clear_winner_is_found_among_noise():
 
 @settings(max_examples=100)
 @given(worlds(racing=True))
-def test_limits_say_who_has_no_chance(world):
+def test_limits_say_who_has_no_chance(world: World) -> None:
     played = play(world)
     for race, (_, outcome) in zip(played.races, played.records.values(), strict=True):
         if race.limits is None:
@@ -143,7 +143,7 @@ def test_limits_say_who_has_no_chance(world):
 
 
 @given(worlds(racing=False))
-def test_without_racing_there_are_no_limits(world):
+def test_without_racing_there_are_no_limits(world: World) -> None:
     for race in play(world).races:
         assert race.to_the_end
         assert race.limits is None
@@ -168,28 +168,28 @@ def first_pass(cost: dict[int, float]) -> World:
     )
 
 
-def test_the_winner_of_a_group_goes_on_alone():
+def test_the_winner_of_a_group_goes_on_alone() -> None:
     assert survivors(first_pass({1: 3.0, 2: 4.0, 6: 3.5, 7: 4.0})) == {1, 6}
 
 
-def test_a_tie_credits_nobody():
+def test_a_tie_credits_nobody() -> None:
     assert survivors(first_pass({1: 3.0, 2: 3.0, 6: 2.5})) == {6}
     # Somebody must go on if there are nothing but ties: the first to have led.
     assert survivors(first_pass({1: 3.0, 2: 3.0, 6: 2.5, 7: 2.5})) == {6}
 
 
-def test_a_tie_does_not_lose_the_lead_to_a_slower_one():
+def test_a_tie_does_not_lose_the_lead_to_a_slower_one() -> None:
     played = play(first_pass({1: 3.0, 2: 3.0, 6: 4.0}))
     assert played.leaders[0] == 1
     assert 6 not in played.leaders
 
 
-def test_a_race_that_nobody_finishes_credits_nobody():
+def test_a_race_that_nobody_finishes_credits_nobody() -> None:
     nobody = dict.fromkeys(range(4), 200.0)
     assert survivors(first_pass({**nobody, 5: 3.0})) == {5}
 
 
-def test_nobody_lasts_longer_than_the_reach_of_the_champion():
+def test_nobody_lasts_longer_than_the_reach_of_the_champion() -> None:
     """Newcomers are stopped at 1.5 times the champion's time on the instance."""
     world = World(run_times(), numbered(20), racing=True, n_trials=400)
     engine = world.engine()
@@ -211,7 +211,9 @@ def test_nobody_lasts_longer_than_the_reach_of_the_champion():
 @pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("n_in_space", [1, 5, None])
 @pytest.mark.parametrize("n_instances", [None, 7])
-def test_if_all_runs_fail_nobody_leads(racing, deterministic, n_in_space, n_instances):
+def test_if_all_runs_fail_nobody_leads(
+    racing: bool, deterministic: bool, n_in_space: int | None, n_instances: int | None
+) -> None:
     def cost(configuration: int, key: InstanceKey) -> float:
         return INF
 
@@ -233,13 +235,13 @@ class Crashing(World):
 
 
 @pytest.mark.parametrize("racing", [False, True])
-def test_a_failure_that_has_a_cost_is_a_failure(racing):
+def test_a_failure_that_has_a_cost_is_a_failure(racing: bool) -> None:
     assert play(Crashing(noisy(), numbered(5), racing=racing)).engine.leader is None
 
 
 @pytest.mark.parametrize("racing", [False, True])
 @pytest.mark.parametrize("bad", range(6))
-def test_an_instance_on_which_everybody_fails_does_no_harm(racing, bad):
+def test_an_instance_on_which_everybody_fails_does_no_harm(racing: bool, bad: int) -> None:
     cost = run_times(seed=5, noise=0.3) if racing else noisy(seed=5, noise=0.3)
 
     def with_bad_instance(configuration: int, key: InstanceKey) -> float:
@@ -253,7 +255,7 @@ def test_an_instance_on_which_everybody_fails_does_no_harm(racing, bad):
     assert sorted(means).index(means[engine.leader]) <= 0.03 * len(means)
 
 
-def test_who_fails_less_often_leads():
+def test_who_fails_less_often_leads() -> None:
     """Half of the configurations fail on every third instance, and are cheaper elsewhere."""
     cost = noisy(noise=0.1)
 
@@ -277,7 +279,9 @@ def same_for_all_seeds(configuration: int, key: InstanceKey) -> float:
 
 @pytest.mark.parametrize("n_trials", [30, 100, 1000])
 @pytest.mark.parametrize("names", [None, ["the only one"]])
-def test_costs_that_do_not_depend_on_seeds_are_noticed(n_trials, names):
+def test_costs_that_do_not_depend_on_seeds_are_noticed(
+    n_trials: int, names: list[str] | None
+) -> None:
     world = World(same_for_all_seeds, names, deterministic=False, n_trials=n_trials)
     played = play(world)
     engine = played.engine
@@ -291,7 +295,7 @@ def test_costs_that_do_not_depend_on_seeds_are_noticed(n_trials, names):
     assert len(set(later)) == len(later)
 
 
-def test_but_costs_that_do_are_not_mistaken_for_it():
+def test_but_costs_that_do_are_not_mistaken_for_it() -> None:
     def heads_or_tails(configuration: int, key: InstanceKey) -> float:
         return float(random.Random(f"{configuration} {key.seed}").random() < 0.5)
 
@@ -300,7 +304,7 @@ def test_but_costs_that_do_are_not_mistaken_for_it():
         assert play(world).engine.n_entered < 290
 
 
-def test_a_deterministic_target_without_instances_has_every_trial_for_a_new_configuration():
+def test_a_deterministic_target_without_instances_has_every_trial_for_a_new_configuration() -> None:
     played = play(World(same_for_all_seeds, n_trials=300))
     assert played.engine.n_entered == 300
     key = played.engine.key(0)
@@ -309,7 +313,7 @@ def test_a_deterministic_target_without_instances_has_every_trial_for_a_new_conf
 
 @pytest.mark.parametrize("racing", [False, True])
 @pytest.mark.parametrize("k", [2, 8, 500])
-def test_more_racers_than_configurations(racing, k):
+def test_more_racers_than_configurations(racing: bool, k: int) -> None:
     cost = run_times() if racing else noisy()
     world = World(cost, numbered(4), n_in_space=3, racing=racing, settings=Settings(k=k))
     played = play(world)
@@ -319,7 +323,7 @@ def test_more_racers_than_configurations(racing, k):
 
 @pytest.mark.parametrize("racing", [False, True])
 @pytest.mark.parametrize("constant", [0.0, 1.0])
-def test_if_all_costs_are_the_same_the_first_leads(racing, constant):
+def test_if_all_costs_are_the_same_the_first_leads(racing: bool, constant: float) -> None:
     def cost(configuration: int, key: InstanceKey) -> float:
         return constant
 
@@ -328,7 +332,7 @@ def test_if_all_costs_are_the_same_the_first_leads(racing, constant):
         assert set(play(world).leaders) == {0}
 
 
-def test_times_of_zero_end():
+def test_times_of_zero_end() -> None:
     """A champion that takes no time leaves no time to the others: nothing is left to race."""
     cost = run_times()
     world = World(
@@ -341,14 +345,14 @@ def test_times_of_zero_end():
 
 
 @pytest.mark.parametrize("shift", [-1e6, -5.0, 1e6])
-def test_costs_may_be_negative(shift):
+def test_costs_may_be_negative(shift: float) -> None:
     cost = noisy()
     world = World(cost, numbered(20), n_trials=300)
     shifted = replace(world, cost=lambda configuration, key: cost(configuration, key) + shift)
     assert play(shifted).engine.leader == play(world).engine.leader
 
 
-def test_failures_among_negative_costs():
+def test_failures_among_negative_costs() -> None:
     world = World(failing(noisy(), share=0.2), numbered(20), n_trials=300)
     assert play(world).engine.leader is not None
 
@@ -357,7 +361,9 @@ def test_failures_among_negative_costs():
 
 
 @given(st.integers(2, 20_000), st.integers(2, 500), st.booleans(), st.sampled_from([1, 5, 300]))
-def test_the_schedule_shows_the_passes(n_trials, first_pass, racing, n_given):
+def test_the_schedule_shows_the_passes(
+    n_trials: int, first_pass: int, racing: bool, n_given: int
+) -> None:
     schedule = search_schedule(
         n_trials=n_trials, k=4, first_pass=first_pass, racing=racing, n_given=n_given
     )
@@ -370,14 +376,14 @@ def test_the_schedule_shows_the_passes(n_trials, first_pass, racing, n_given):
     assert len(str(schedule).splitlines()) == 4 + len(schedule.passes)
 
 
-def test_the_schedule_of_a_run_without_a_limit():
+def test_the_schedule_of_a_run_without_a_limit() -> None:
     schedule = search_schedule(n_trials=INF, k=4, first_pass=25, racing=True)
     assert [plan.n_trials for plan in schedule.passes] == [25, 50, 100, 200, 400, 800]
     assert "until time is up" in str(schedule)
     assert "each pass twice as long" in str(schedule)
 
 
-def test_the_first_pass_is_the_one_of_the_schedule():
+def test_the_first_pass_is_the_one_of_the_schedule() -> None:
     world = World(noisy(), numbered(30), n_trials=1000)
     planned = search_schedule(n_trials=1000, k=8, first_pass=25, racing=False).passes
     assert world.engine().plans[0] == planned[0]
