@@ -75,7 +75,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         racing=True,
         clock="cpu",
         par=PAR,
-        early_stopping=0.1,
         overwrite=True,
         logging_level=30,
     )

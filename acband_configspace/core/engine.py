@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,8 @@ from acband_configspace.core.memory import Memory
 from acband_configspace.core.passes import SchedulePlan, SchedulePlanner
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.schedule import Supply
-from acband_configspace.core.search import PassPlan, Search
+from acband_configspace.core.search import Draw, PassPlan, Search
+from acband_configspace.core.search import KnownBest as KnownBest
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.streaming import RaceStream
 
@@ -74,7 +75,8 @@ class Engine:
     instances : Instances
         What instance numbers stand for.
     draw : callable
-        Asked for n configurations, returns how many of them there are.
+        Asked for n configurations in all, and told the known (who is good so far), returns how
+        many of them there are.
     limits : Limits
         What the run may use.
     n_given : int
@@ -94,7 +96,7 @@ class Engine:
     ...     Settings(k=2),
     ...     racing=False,
     ...     instances=Instances(None, deterministic=True, seed=0),
-    ...     draw=lambda n: min(n, 10),
+    ...     draw=lambda n, known: min(n, 10),
     ...     limits=Limits(n_trials=10),
     ... )
     >>> while (race := engine.ask()) is not None:  # higher numbers are the better ones here
@@ -109,7 +111,7 @@ class Engine:
         *,
         racing: bool,
         instances: Instances,
-        draw: Callable[[int], int],
+        draw: Draw,
         limits: Limits,
         n_given: int = 1,
         n_in_space: int | None = None,
@@ -134,6 +136,7 @@ class Engine:
                     racing=racing,
                     k=settings.racers(racing=racing),
                     first_pass=settings.first_pass,
+                    growth=settings.growth,
                     instances=instances,
                     draw=draw,
                     n_given=n_given,
@@ -144,7 +147,10 @@ class Engine:
             )
         else:
             n_trials = int(min(limits.n_trials, MOST_TRIALS))
-            planner = SchedulePlanner(settings, n_trials, limits.timed, draw, n_in_space)
+            no_known_best = KnownBest(1, ())  # the paper draws all configurations beforehand
+            planner = SchedulePlanner(
+                settings, n_trials, limits.timed, lambda n: draw(n, no_known_best), n_in_space
+            )
             self._driver = _PaperDriver(
                 settings,
                 planner,

@@ -56,6 +56,8 @@ LEAD_SHARE = 0.5
 NOISE_SAMPLE = 32
 #: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
 ENOUGH_REPEATS = 4
+#: Of those left in the last pass, so many count as good besides the champion.
+MOST_BEST = 4
 #: After so many passes in which nothing had to be run there is nothing left to learn.
 MOST_IDLE_PASSES = 20
 #: Longer passes than 2 to this power times the first need no plan: in a small space there can be
@@ -123,7 +125,13 @@ class SearchSchedule:
 
 
 def search_schedule(
-    *, n_trials: float, k: int, first_pass: int, racing: bool, n_given: int = 1
+    *,
+    n_trials: float,
+    k: int,
+    first_pass: int,
+    growth: float,
+    racing: bool,
+    n_given: int = 1,
 ) -> SearchSchedule:
     """Plan the passes beforehand, each as long as it can be."""
     passes: list[PassPlan] = []
@@ -133,6 +141,7 @@ def search_schedule(
             len(passes) + 1,
             left=n_trials - n_used,
             first_pass=first_pass,
+            growth=growth,
             share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
             at_least=n_given if not passes else 1,
             limit=n_trials,
@@ -143,15 +152,36 @@ def search_schedule(
 
 
 def plan_pass(
-    number: int, *, left: float, first_pass: int, share: float, at_least: int, limit: float
+    number: int,
+    *,
+    left: float,
+    first_pass: int,
+    growth: float,
+    share: float,
+    at_least: int,
+    limit: float,
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = first_pass * 2 ** min(number - 1, MOST_DOUBLINGS)
+    wanted = round(first_pass * growth ** min(number - 1, MOST_DOUBLINGS))
     # What would be left is too little for the pass after this one.
     n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
     n_entrants = int(min(n_entrants, left))
     return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
+
+
+@dataclass(frozen=True)
+class KnownBest:
+    """What whoever draws new configurations may want to know. Configurations are numbers."""
+
+    pass_number: int
+    """The pass they are for, from 1."""
+    best: tuple[int, ...]
+    """The best so far, the champion first; those that were given, before there is one."""
+
+
+Draw = Callable[[int, KnownBest], int]
+"""Asked for n configurations in all, returns how many of them there are."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +209,8 @@ class Search:
         How many configurations race together.
     first_pass : int
         Trials of the first pass.
+    growth : float
+        How many times as long as the one before each further pass is.
     instances : Instances
         What instance numbers stand for.
     draw : callable
@@ -200,8 +232,9 @@ class Search:
         racing: bool,
         k: int,
         first_pass: int,
+        growth: float,
         instances: Instances,
-        draw: Callable[[int], int],
+        draw: Draw,
         n_given: int,
         n_trials: float,
         seed: int,
@@ -210,6 +243,7 @@ class Search:
         self._racing = racing
         self._k = k
         self._first_pass = first_pass
+        self._growth = growth
         self._instances = instances
         self._draw = draw
         self._n_given = n_given
@@ -219,6 +253,7 @@ class Search:
         self._pool_size = instances.n_distinct
         self._noise: float | None = None
         self._n_idle_passes = 0
+        self._last_left: list[int] = []
         self.memory = Memory()
         """What is known."""
         self.plans: list[PassPlan] = []
@@ -356,6 +391,7 @@ class Search:
             number,
             left=left,
             first_pass=self._first_pass,
+            growth=self._growth,
             share=share,
             at_least=self._n_given if number == 1 else 1,
             limit=self._n_trials,
@@ -391,13 +427,19 @@ class Search:
 
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
-        n_there = self._draw(self.n_entered + plan.n_entrants)
+        n_there = self._draw(self.n_entered + plan.n_entrants, self._known_best(plan))
         new = list(range(self.n_entered, min(n_there, self.n_entered + plan.n_entrants)))
         self.n_entered += len(new)
         if new:
             return new
         others = [number for number in range(self.n_entered) if number != self.champion]
         return [int(number) for number in rng.permutation(others)[: plan.n_entrants]]
+
+    def _known_best(self, plan: PassPlan) -> KnownBest:
+        if self.champion is None:
+            return KnownBest(plan.number, tuple(range(self._n_given)))
+        others = (racer for racer in self._last_left if racer != self.champion)
+        return KnownBest(plan.number, (self.champion, *others))
 
     def _champion_first(self, rng: np.random.Generator) -> list[int]:
         """Return what the champion has met, in random order; quick ones first in races.
@@ -521,7 +563,10 @@ class Search:
             best = min(totals, key=totals.__getitem__)
             if totals[best] < pace:
                 self._lead(best, met)
-        return [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        alive = [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        if 1 <= len(alive) <= MOST_BEST:
+            self._last_left = sorted(alive, key=totals.__getitem__)
+        return alive
 
     def _reach(self, pace: Total, n_met: int) -> Total:
         """Return the most that leaves a configuration within reach of the champion."""

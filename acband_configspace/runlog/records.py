@@ -177,6 +177,8 @@ def header_line(header: Header, identity: Mapping[str, Any]) -> dict[str, Any]:
         for option in dataclasses.fields(Settings)
         if option.init
     }
+    if not isinstance(settings["proposals"], str):  # an object: what it proposed is what raced
+        settings["proposals"] = "learned"
     values["settings"] = {**settings, "statistic": statistic}
     values["own_statistic"] = own if own is not None else header.own_statistic
     return {"format": FORMAT, "header": values, "identity": dict(identity)}

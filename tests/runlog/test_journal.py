@@ -515,3 +515,21 @@ def test_a_child_that_lives_on_does_not_keep_the_run(path):
         assert Journal(path).read() is not None
     finally:
         os.kill(child, 9)
+
+
+def test_while_paused_others_may_look_but_not_add(path, monkeypatch):
+    journal = Journal(path)
+    journal.start(HEADER, IDENTITY)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full_disk(40))
+        with pytest.raises(OSError, match="No space"):
+            journal.add_race(race(0), values_of(race(0)))
+    journal.pause()
+    other = Journal(path)
+    assert other.read().races == []
+    other.pause()
+    journal.add_race(race(0), values_of(race(0)))
+    journal.pause()
+    with pytest.raises(JournalError, match="changed by somebody else; start the run again"):
+        other.add_race(race(1), values_of(race(1)))
+    assert read_journal(path).races == [race(0)]

@@ -20,11 +20,12 @@ from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.enumerations import StatusType
 
 from acband_configspace import ACBandFacade
+from acband_configspace.core.race import RaceId
 from acband_configspace.errors import RunInUseError
-from acband_configspace.smac_plugin.journal import Journal
-from acband_configspace.smac_plugin.trials import RaceRecord
+from acband_configspace.runlog.journal import read_journal
+from acband_configspace.runlog.records import RaceRecord
 
-#: Every race of the schedule is run: how many trials there will be is known before.
+#: The paper's schedule, every race of it run: how many trials there will be is known before.
 PAPER: dict[str, Any] = {"early_stopping": None, "playoff": 0}
 
 
@@ -86,17 +87,17 @@ def result_of(config: Configuration, seed: int) -> TrialValue:
 
 
 def races_of(scenario: Scenario) -> list[RaceRecord]:
-    recorded = Journal(scenario.output_directory / "journal.jsonl").read()
-    return [] if recorded is None else recorded.races
+    """Return the races of the journal, in the order in which they ended."""
+    return read_journal(scenario.output_directory / "journal.jsonl").races
 
 
-Signature = list[tuple[str, str | None, int, tuple[int, ...], list[Any]]]
+Signature = list[tuple[RaceId, str | None, int, tuple[int, ...], list[Any]]]
 
 
 def without_times(races: list[RaceRecord]) -> Signature:
     """Return what does not depend on clocks: which races there were, and their costs."""
     return sorted(
-        (race.name, *race.key, race.racers, [value.cost for value in race.values]) for race in races
+        (race.id, *race.key, race.racers, [trial.cost for trial in race.trials]) for race in races
     )
 
 

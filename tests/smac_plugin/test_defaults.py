@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from acband_configspace.smac_plugin.open_races import OpenRace, OpenRaces
 from ConfigSpace import Configuration
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,7 +45,6 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.streaming import RaceStream
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.open_races import OpenRace, OpenRaces
 
 N_TRIALS = 260
 #: With fewer candidates groups have more races each: there is something to be saved.

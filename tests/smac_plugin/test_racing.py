@@ -22,7 +22,7 @@ import acband_configspace
 from acband_configspace import ACBandFacade
 from acband_configspace.core.ends import End
 from acband_configspace.running import RaceReport, RacerReport
-from acband_configspace.smac_plugin.accounting import Accounting
+from acband_configspace.smac_plugin.trial_values import Accounting
 
 GRACE = 0.05
 

@@ -40,7 +40,7 @@ from targets import (
 import acband_configspace
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import RunDiffersError
-from acband_configspace.runlog.run import Run
+from acband_configspace.runlog.replay import Run
 
 
 class Stop(Callback):
