@@ -30,7 +30,7 @@ def engine_for(table: RuntimeTable, *, racing: bool, n_trials: float, seed: int)
         instances=Instances(
             [str(column) for column in range(table.n_instances)], deterministic=True, seed=seed
         ),
-        draw=lambda n: min(n, table.n_configs),
+        draw=lambda n, known: min(n, table.n_configs),
         limits=Limits(n_trials, timed=racing),
         n_in_space=table.n_configs,
         seed=seed,

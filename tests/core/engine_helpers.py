@@ -80,7 +80,7 @@ class World:
             self.settings,
             racing=self.racing,
             instances=Instances(self.names, deterministic=self.deterministic, seed=self.seed),
-            draw=lambda n, standing: n if self.n_in_space is None else min(n, self.n_in_space),
+            draw=lambda n, known: n if self.n_in_space is None else min(n, self.n_in_space),
             limits=Limits(self.n_trials if n_trials is None else n_trials),
             n_given=self.n_given,
             n_in_space=self.n_in_space,

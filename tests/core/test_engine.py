@@ -332,7 +332,7 @@ def test_under_a_time_limit_the_papers_schedule_is_repeated() -> None:
         world.settings,
         racing=True,
         instances=Instances(world.names, deterministic=True, seed=0),
-        draw=lambda n: n,
+        draw=lambda n, known: n,
         limits=Limits(timed=True),
     )
     play(world, engine, at_most=2000)

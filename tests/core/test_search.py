@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.engine import Engine
-from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.engine import Engine, Limits
+from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.race import Outcome, Race
-from acband_configspace.core.search import search_schedule
+from acband_configspace.core.search import KnownBest, plan_pass, search_schedule
 from acband_configspace.core.settings import Settings
 
 INF = math.inf
@@ -360,12 +360,23 @@ def test_failures_among_negative_costs() -> None:
 # --- what is planned ----------------------------------------------------------------------------
 
 
-@given(st.integers(2, 20_000), st.integers(2, 500), st.booleans(), st.sampled_from([1, 5, 300]))
+@given(
+    st.integers(2, 20_000),
+    st.integers(2, 500),
+    st.sampled_from([1.1, 2.0]),
+    st.booleans(),
+    st.sampled_from([1, 5, 300]),
+)
 def test_the_schedule_shows_the_passes(
-    n_trials: int, first_pass: int, racing: bool, n_given: int
+    n_trials: int, first_pass: int, growth: float, racing: bool, n_given: int
 ) -> None:
     schedule = search_schedule(
-        n_trials=n_trials, k=4, first_pass=first_pass, racing=racing, n_given=n_given
+        n_trials=n_trials,
+        k=4,
+        first_pass=first_pass,
+        growth=growth,
+        racing=racing,
+        n_given=n_given,
     )
     assert sum(plan.n_trials for plan in schedule.passes) == n_trials
     for number, plan in enumerate(schedule.passes, start=1):
@@ -377,7 +388,7 @@ def test_the_schedule_shows_the_passes(
 
 
 def test_the_schedule_of_a_run_without_a_limit() -> None:
-    schedule = search_schedule(n_trials=INF, k=4, first_pass=25, racing=True)
+    schedule = search_schedule(n_trials=INF, k=4, first_pass=25, growth=2.0, racing=True)
     assert [plan.n_trials for plan in schedule.passes] == [25, 50, 100, 200, 400, 800]
     assert "until time is up" in str(schedule)
     assert "each pass twice as long" in str(schedule)
@@ -385,6 +396,43 @@ def test_the_schedule_of_a_run_without_a_limit() -> None:
 
 def test_the_first_pass_is_the_one_of_the_schedule() -> None:
     world = World(noisy(), numbered(30), n_trials=1000)
-    planned = search_schedule(n_trials=1000, k=8, first_pass=25, racing=False).passes
+    planned = search_schedule(n_trials=1000, k=8, first_pass=25, growth=2.0, racing=False).passes
     assert world.engine().plans[0] == planned[0]
     assert str(planned[0]) == "pass 1: 12 configurations, 25 trials"
+
+
+@pytest.mark.parametrize("racing", [False, True])
+def test_who_draws_is_told_the_best_so_far(racing: bool) -> None:
+    told: list[tuple[int, KnownBest]] = []
+
+    def draw(n: int, known: KnownBest) -> int:
+        told.append((n, known))
+        return n
+
+    world = World(run_times(), numbered(20), racing=racing, n_trials=1000, n_given=3)
+    engine = Engine(
+        Settings(),
+        racing=racing,
+        instances=Instances(world.names, deterministic=True, seed=0),
+        draw=draw,
+        limits=Limits(1000),
+        n_given=3,
+    )
+    played = play(world, engine)
+    assert told[0][1] == KnownBest(1, (0, 1, 2))
+    assert [known.pass_number for _, known in told] == list(range(1, 1 + len(engine.plans)))
+    for n, known in told[1:]:
+        assert len(set(known.best)) == len(known.best) <= 5
+        assert max(known.best) < n, "of those that were drawn before"
+    assert told[-1][0] == engine.n_entered
+    assert played.n_trials == 1000
+
+
+@pytest.mark.parametrize("n_passes", [1, 60, 3000])
+@pytest.mark.parametrize("growth", [1.1, 2.0])
+def test_no_pass_is_too_late_to_be_planned(n_passes: int, growth: float) -> None:
+    plan = plan_pass(
+        n_passes, left=INF, first_pass=25, growth=growth, share=0.5, at_least=1, limit=INF
+    )
+    assert 25 <= plan.n_trials <= 2**40
+    assert plan.n_entrants == round(0.5 * plan.n_trials)
