@@ -75,8 +75,8 @@ class Engine:
     instances : Instances
         What instance numbers stand for.
     draw : callable
-        Asked for n configurations in all, and told the known (who is good so far), returns how
-        many of them there are.
+        Asked for n configurations in all, and told who is best so far, returns how many of them
+        there are.
     limits : Limits
         What the run may use.
     n_given : int

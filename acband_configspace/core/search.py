@@ -25,7 +25,7 @@ the runners-up of a pass enter the next, an instance of its own for each group.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,11 +58,12 @@ NOISE_SAMPLE = 32
 ENOUGH_REPEATS = 4
 #: Of those left in the last pass, so many count as good besides the champion.
 MOST_BEST = 4
-#: After so many passes in which nothing had to be run there is nothing left to learn.
+#: After so many passes in a row that brought no new configuration, and in which nothing had to be
+#: run or nobody kept up with the champion, there is nothing left to learn.
 MOST_IDLE_PASSES = 20
-#: Longer passes than 2 to this power times the first need no plan: in a small space there can be
-#: thousands of short ones.
-MOST_DOUBLINGS = 40
+#: The trials of the longest pass. In a small space there can be thousands of passes that turn out
+#: short, and powers of their number have no end.
+LONGEST_PASS = 2**40
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def plan_pass(
     limit: float,
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = round(first_pass * growth ** min(number - 1, MOST_DOUBLINGS))
+    wanted = min(LONGEST_PASS, round(first_pass * growth ** min(number - 1, 500)))
     # What would be left is too little for the pass after this one.
     n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
@@ -315,10 +316,10 @@ class Search:
         return self.memory.finishing_cost(racer, instance)
 
     def _lead(self, rival: int, instances: Sequence[int]) -> None:
-        """Let a configuration lead that has finished, unless it is known to be worse."""
+        """Let a configuration lead that has finished, if it is known to be better."""
         if not self.memory.has_finished(rival, instances):
             return
-        if self.leader is None or not self.memory.is_worse(rival, self.leader):
+        if self.leader in (None, rival) or self.memory.is_better(rival, self.leader):
             self.leader, self.leader_met = rival, tuple(instances)
 
     def _advance(self) -> None:
@@ -364,12 +365,14 @@ class Search:
 
     # --- passes -------------------------------------------------------------------------------
 
-    def _run(self) -> Iterator[SearchRound]:
+    def _run(self) -> Generator[SearchRound, None, None]:
         while (plan := self._plan()) is not None:
             self.plans.append(plan)
-            self.n_started_before = self.n_started
-            yield from self._pass(plan)
-            idle = self.n_started == self.n_started_before
+            self.n_started_before, n_entered_before = self.n_started, self.n_entered
+            somebody_kept_up = yield from self._pass(plan)
+            nothing_run = self.n_started == self.n_started_before
+            hopeless = self.champion is not None and not somebody_kept_up
+            idle = nothing_run or (hopeless and self.n_entered == n_entered_before)
             self._n_idle_passes = self._n_idle_passes + 1 if idle else 0
 
     def _plan(self) -> PassPlan | None:
@@ -397,7 +400,8 @@ class Search:
             limit=self._n_trials,
         )
 
-    def _pass(self, plan: PassPlan) -> Iterator[SearchRound]:
+    def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
+        """Race a pass; return whether anybody was left after its first round."""
         rng = np.random.default_rng([self._seed, 2, plan.number])
         order = _Order(self._champion_first(rng), self._pool_size)
         alive = self._entrants(plan, rng)
@@ -406,11 +410,9 @@ class Search:
         met = order.first(1)
         yield self._first_round(alive, met[0])
         alive = self._after_first_round(alive, met[0])
-        number = 1
-        while alive:
-            n_more = self._n_more(alive, order, len(met), plan)
-            if n_more < 1:
-                return
+        somebody_kept_up = bool(alive)
+        number, last = 1, False
+        while alive and not last and (n_more := self._n_more(alive, order, len(met), plan)):
             met = order.first(len(met) + n_more)
             last = len(alive) == 1
             if self._racing:  # the champion sets the pace
@@ -420,8 +422,7 @@ class Search:
             groups = self._groups(rng.permutation(alive).tolist())
             yield self._further_round(number, groups, met, self._allowances(alive, met))
             alive = self._after_further_round(groups, met)
-            if last:
-                return
+        return somebody_kept_up
 
     # --- the first round ----------------------------------------------------------------------
 
@@ -480,7 +481,7 @@ class Search:
             else:
                 alive += _best(costs, max(1, round(len(group) / FIRST_CUT)))
         if self.champion is None and self.leader is not None and self.leader not in alive:
-            alive.append(self.leader)  # it shares the lowest cost of all, and somebody must go on
+            alive.insert(0, self.leader)  # it shares the lowest cost, and somebody must go on
         return self._after_round(alive, [instance])
 
     # --- further rounds -----------------------------------------------------------------------

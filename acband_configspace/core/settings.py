@@ -46,7 +46,7 @@ class Settings:
     """Whether results are kept from round to round, and configurations meet on common instances.
     None: yes, unless an option of the paper's schedule is given."""
     first_pass: int = 25
-    """With memory: how many trials the first pass may take; each further one, twice as many."""
+    """With memory: how many trials the first pass may take; further ones are longer."""
     proposals: Any = "uniform"
     """Where new configurations come from: "uniform"; "learned", half of them near the best so far;
     or an object of the user's own with ``propose``."""

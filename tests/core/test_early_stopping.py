@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -128,7 +129,11 @@ def test_the_mixture_is_the_formula() -> None:
 
 
 def stream_result(
-    table: RuntimeTable, stream: RaceStream, rows: tuple[int, ...], columns: tuple[int, ...], order
+    table: RuntimeTable,
+    stream: RaceStream,
+    rows: tuple[int, ...],
+    columns: tuple[int, ...],
+    order: Callable[[int], int],
 ) -> int:
     """Run up to 12 races at a time, told in the order that ``order(n)`` picks; cancel some."""
     running: list[Race] = []
@@ -173,7 +178,13 @@ def outcome_of(
     data=st.data(),
 )
 def test_streaming_is_the_table_driver_in_any_order(
-    seed: int, k: int, early_stopping, playoff: int, spend: str, reuse: bool, data: st.DataObject
+    seed: int,
+    k: int,
+    early_stopping: float | None,
+    playoff: int,
+    spend: str,
+    reuse: bool,
+    data: st.DataObject,
 ) -> None:
     table = small_table(seed % 5, ties=seed % 2 == 0)
     budget = 450 if reuse else 300
@@ -214,8 +225,8 @@ def test_a_group_waits_for_gaps() -> None:
     """Outcomes after a gap count only once it is filled, in race order."""
     schedule = Schedule.plan(10, n_candidates=1)
     stream = RaceStream(acband(schedule, np.random.default_rng(0)), early_stopping=0.0)
-    races = [stream.ask() for _ in range(10)]
-    assert all(isinstance(race, Race) for race in races)
+    races = [race for race in (stream.ask() for _ in range(10)) if isinstance(race, Race)]
+    assert len(races) == 10
     for race in races[1:]:
         stream.tell(race, Outcome([1.0, 2.0]))
         assert stream.winner is None
