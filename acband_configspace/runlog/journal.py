@@ -155,6 +155,8 @@ class Journal:
     def pause(self) -> None:
         """Let others have the run until the next line is written; nobody may have added to it."""
         if self._descriptor is not None:
+            if os.fstat(self._descriptor).st_size > self._n_bytes:  # a torn line
+                os.ftruncate(self._descriptor, self._n_bytes)
             self.close()
             self._paused = True
 
