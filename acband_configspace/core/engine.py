@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +89,8 @@ class Engine:
         The plans of passes of an earlier process.
     recorded : mapping from RaceId to (racers, Outcome)
         Its races: they are taken in as soon as they are asked for.
+    replayed : callable | None
+        Called with each of them as soon as it is taken in.
 
     Examples
     --------
@@ -118,9 +120,11 @@ class Engine:
         seed: int = 0,
         plans: Sequence[Plan] = (),
         recorded: Mapping[RaceId, tuple[tuple[int, ...], Outcome]] | None = None,
+        replayed: Callable[[Race], None] | None = None,
     ) -> None:
         self._instances = instances
         self._recorded = dict(recorded or {})
+        self._replayed = replayed
         self._running: dict[RaceId, Race] = {}
         self.n_races = 0
         """Races that are over."""
@@ -174,6 +178,8 @@ class Engine:
             if racers != race.racers:
                 raise ReplayError(f"racers of race {race.id}: {racers} before, {race.racers} now")
             self.tell(race, outcome)
+            if self._replayed is not None:
+                self._replayed(race)
         return None
 
     def tell(self, race: Race, outcome: Outcome) -> None:

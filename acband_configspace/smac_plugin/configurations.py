@@ -44,6 +44,7 @@ class Configurations:
             self._proposals = proposals
         for configuration in given:
             self._add(self._in_our_space(configuration))
+        self._n_given = max(1, len(self))
 
     def __len__(self) -> int:
         """Return how many are known so far."""
@@ -61,9 +62,11 @@ class Configurations:
     def draw(self, n: int, known: KnownBest | None = None) -> int:
         """Make sure that n are known, if there are as many; return how many are.
 
-        With proposals, every second new one is proposed in view of the known.
+        With proposals, every second new one is proposed in view of who is known to be good; before
+        anything raced, of those given.
         """
-        if self._proposals is not None and known is not None:
+        if self._proposals is not None:
+            known = KnownBest(1, tuple(range(self._n_given))) if known is None else known
             best = [self._drawn[number] for number in known.best if number < len(self)]
             while len(self) < n and self._draw_one(best, known):
                 pass

@@ -20,7 +20,7 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits, Plan, Position, ReplayError
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.passes import SchedulePlan
-from acband_configspace.core.race import Race
+from acband_configspace.core.race import Race, RaceId
 from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search import SearchSchedule, search_schedule
 from acband_configspace.core.settings import Settings, settings_from
@@ -38,7 +38,13 @@ from acband_configspace.smac_plugin.scenario import (
     trial_limit,
     validation_keys,
 )
-from acband_configspace.smac_plugin.trial_values import Ticket, end_of, outcome_of, reason_of
+from acband_configspace.smac_plugin.trial_values import (
+    Ticket,
+    cost_of,
+    end_of,
+    outcome_of,
+    reason_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +62,9 @@ class Recorder(Protocol):
 
     def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
         """Take note of a race that is over."""
+
+    def finished(self, reason: str) -> None:
+        """Take note that there is nothing left to race."""
 
 
 class ACBandIntensifier(AbstractIntensifier):
@@ -170,8 +179,13 @@ class ACBandIntensifier(AbstractIntensifier):
         self._recorder: Recorder | None = None
         self._n_planned = 0
         self._n_incumbents = 0
+        self._led_by: int | None = None
         self._any_success = False
         self._first_reason: str | None = None
+        self._lowest: float = math.inf
+        self._said_finished = False
+        self._moments: dict[RaceId, tuple[int, float]] = {}
+        self._moment = (0, 0.0)
 
     # --- what SMAC wants to know -------------------------------------------------------------
 
@@ -303,22 +317,23 @@ class ACBandIntensifier(AbstractIntensifier):
         sizes = [parameter.size for parameter in self._scenario.configspace.values()]
         return math.prod(map(int, sizes)) if all(map(math.isfinite, sizes)) else None
 
-    def check_space(self) -> None:
-        """Refuse a space with nothing to choose from."""
-        if self.configurations.draw(2) < 2:
-            raise ValueError(
-                "configspace must have at least two configurations to choose from but has only "
-                f"{dict(self.configurations[0])}"
-            )
-
     def begin(self, recorded: Recorded | None = None, recorder: Recorder | None = None) -> None:
         """Start the engine, with what an earlier process recorded, if there is anything."""
         self._begun_with = self._runhistory
         self._recorder = recorder
+        races = [] if recorded is None else recorded.races
+        self._any_success = bool(races)  # a run of crashes alone is not continued
+        self._moments = {race.id: (race.n_trials, race.walltime) for race in races}
         given = self._given()
         self._configurations = Configurations(
             self._scenario.configspace, given, seed=self._seed, proposals=self.settings.proposals
         )
+        n_given = max(1, len(self._configurations))
+        if self._configurations.draw(2) < 2:
+            raise ValueError(
+                "configspace must have at least two configurations to choose from but has only "
+                f"{dict(self._configurations[0])}"
+            )
         names = self._scenario.instances
         self._engine = Engine(
             self.settings,
@@ -326,16 +341,16 @@ class ACBandIntensifier(AbstractIntensifier):
             instances=Instances(names, deterministic=self._scenario.deterministic, seed=self._seed),
             draw=self._configurations.draw,
             limits=Limits(trial_limit(self._scenario), is_timed(self._scenario)),
-            n_given=max(1, len(self._configurations)),
+            n_given=n_given,
             n_in_space=self.n_in_space,
             seed=self._seed,
             plans=[] if recorded is None else recorded.plans,
             recorded={} if recorded is None else recorded.outcomes(),
+            replayed=self._follow_recorded,
         )
         self._n_planned = 0 if recorded is None else len(recorded.plans)
-        self._pending = PendingRaces(
-            self._configurations, self._runhistory or RunHistory(), self._engine.needs
-        )
+        history = RunHistory() if self._runhistory is None else self._runhistory
+        self._pending = PendingRaces(self._configurations, history, self._engine.needs)
         self._record_plans()
 
     def fill(self) -> bool:
@@ -347,13 +362,13 @@ class ACBandIntensifier(AbstractIntensifier):
             except ReplayError as error:
                 directory = str(self._scenario.output_directory)
                 raise RunDiffersError(directory, [str(error)]) from None
-            self._follow_leader()
-            if race is None:
-                break
             self._record_plans()
+            self._follow_leader()
             self._refuse_crashed(race)
-            if not self._open(race):
+            if race is None or not self._open(race):
                 break
+        if engine.finished is not None:
+            self._say_finished(engine.finished)
         return bool(self._pending)
 
     def hand_out_again(self) -> None:
@@ -371,6 +386,7 @@ class ACBandIntensifier(AbstractIntensifier):
             return
         if end_of(value) is End.CANCELLED:  # nothing is known of it, and nobody needs to know
             return
+        self._show_first(info.config, value)
         ticket = Ticket.of(info)
         key = InstanceKey(info.instance, info.seed)
         race = None if ticket is None else ticket.race
@@ -413,9 +429,13 @@ class ACBandIntensifier(AbstractIntensifier):
             self._any_success |= end_of(value) is not End.CRASHED
             self._first_reason = self._first_reason or reason_of(value)
 
-    def _refuse_crashed(self, race: Race) -> None:
+    def _refuse_crashed(self, upcoming: Race | None) -> None:
         """Raise an error if every trial of the first round crashed: the target cannot work."""
-        if self._any_success or race.id[:3] == (1, 1, 1) or not self._first_reason:
+        if self._any_success or not self._first_reason:
+            return
+        if upcoming is None and self.engine.finished is None:  # results are awaited
+            return
+        if upcoming is not None and upcoming.id[:3] == (1, 1, 1):
             return
         raise FirstRaceCrashedError(
             "every trial of the first round crashed; the first one because of:\n"
@@ -430,26 +450,50 @@ class ACBandIntensifier(AbstractIntensifier):
                 self._recorder.planned(plan)
         self._n_planned = max(self._n_planned, len(plans))
 
-    def _follow_leader(self) -> None:
-        """Make the leader the incumbent."""
+    def _say_finished(self, reason: str) -> None:
+        if self._said_finished:
+            return
+        self._said_finished = True
+        logger.info("AC-Band is finished: %s.", reason)
+        if self.engine.leader is None:
+            logger.warning("No trial has finished, so there is no incumbent.")
+        if self._recorder is not None:
+            self._recorder.finished(reason)
+
+    def _follow_recorded(self, race: Race) -> None:
+        """Follow the leader through a race of an earlier process, at the moment of that time."""
+        # It was judged once those before it were over, too.
+        n_trials, walltime = self._moments[race.id]
+        self._moment = (max(self._moment[0], n_trials), max(self._moment[1], walltime))
+        self._follow_leader(self._moment)
+
+    def _follow_leader(self, moment: tuple[int, float] | None = None) -> None:
+        """Make the leader the incumbent, from now on or from a moment (trials, seconds) ago."""
         number = self.engine.leader
-        if number is None:
+        if number is None or number == self._led_by:
             return
-        config = self.configurations[number]
-        if self._incumbents and self._incumbents[0] is config:
-            return
+        self._led_by = number
         self._n_incumbents += 1
-        self._incumbents = [config]
+        self._incumbents = [self.configurations[number]]
+        if self._n_incumbents <= len(self._trajectory):  # SMAC has it from an earlier process
+            return
+        n_trials, walltime = moment or (self.runhistory.finished, self.used_walltime)
         self._incumbents_changed += 1
-        if self._n_incumbents > len(self._trajectory):  # else one of an earlier process
-            self._trajectory.append(
-                TrajectoryItem(
-                    config_ids=[self.runhistory.get_config_id(config)],
-                    costs=[self.engine.estimate],
-                    trial=self.runhistory.finished,
-                    walltime=self.used_walltime,
-                )
+        self._trajectory.append(
+            TrajectoryItem(
+                config_ids=[self.runhistory.get_config_id(self._incumbents[0])],
+                costs=[self.engine.estimate],
+                trial=n_trials,
+                walltime=walltime,
             )
+        )
+
+    def _show_first(self, config: Configuration, value: TrialValue) -> None:
+        """Until a race is judged, let the trial with the lowest cost have the incumbent."""
+        better = end_of(value) is End.FINISHED and cost_of(value) < self._lowest
+        if better and self._led_by is None:
+            self._lowest = cost_of(value)
+            self._incumbents = [config]
 
     # --- the beginning -----------------------------------------------------------------------
 

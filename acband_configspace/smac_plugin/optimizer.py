@@ -24,10 +24,11 @@ from smac.scenario import Scenario
 from smac.utils.numpyencoder import NumpyEncoder
 
 from acband_configspace._version import __version__
+from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Race
-from acband_configspace.errors import RunDiffersError
+from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.journal import Journal, Recorded
 from acband_configspace.runlog.records import Header, RaceRecord
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
@@ -68,16 +69,29 @@ class ACBandOptimizer(SMBO):
         self._acband = intensifier
         self._walltime_before = 0.0
         self._running_since: float | None = None
-        super().__init__(scenario, runner, runhistory, intensifier, overwrite)
+        self._all_crashed = False
+        self._finished_before: str | None = None
+        try:
+            super().__init__(scenario, runner, runhistory, intensifier, overwrite)
+        except BaseException:
+            self._journal.close()
+            raise
+        self._journal.pause()  # a facade that only looks at a run must not lock it
 
     def optimize(
         self, *, data_to_scatter: dict[str, Any] | None = None
     ) -> Configuration | list[Configuration]:
         """Run; the clock runs only meanwhile, so that looking at a run takes none of its time."""
+        if self._all_crashed:
+            self.reset()
+        self._stop = False  # what a callback stopped may go on
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
             return super().optimize(data_to_scatter=data_to_scatter)
+        except FirstRaceCrashedError:
+            self._all_crashed = True
+            raise
         finally:
             self._walltime_before, self._running_since = self.used_walltime, None
             self._limit_waits(lambda: math.inf)
@@ -103,6 +117,24 @@ class ACBandOptimizer(SMBO):
         """Trials left of the limit."""
         left = trial_limit(self._scenario) - self.runhistory.submitted
         return int(min(left, sys.maxsize))
+
+    def ask(self) -> TrialInfo:
+        """Return the next trial; after a first round of crashes, the first one again."""
+        if self._all_crashed:
+            self.reset()
+        try:
+            return super().ask()
+        except FirstRaceCrashedError:
+            self._all_crashed = True  # the target may be repaired meanwhile
+            raise
+
+    def reset(self) -> None:
+        """Start anew: forget what happened, and begin a new journal."""
+        super().reset()
+        self._stop = self._all_crashed = False
+        self._walltime_before = 0.0
+        self._finished_before = None
+        self._begin()
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
@@ -153,17 +185,25 @@ class ACBandOptimizer(SMBO):
             record, {number: dict(configurations[number]) for number in race.racers}
         )
 
+    def finished(self, reason: str) -> None:
+        """Record that there is nothing left to race."""
+        if reason != self._finished_before:
+            self._journal.add_note("finished", reason=reason)
+
+    def _begin(self) -> None:
+        """Begin a new journal, and the run with it."""
+        _ = self._acband.engine  # one that cannot be made leaves no files behind
+        self._journal.start(self._header(), self._identity)
+        self._acband.begin(recorder=self)
+
     def _initialize_state(self) -> None:
         recorded = None if self._overwrite else self._journal.read()
-        if recorded is not None and recorded.races:
+        if recorded is not None and _is_worth_keeping(recorded):
             if found := differences(recorded.identity, self._identity):
                 raise RunDiffersError(str(self._scenario.output_directory), found)
             self._restore(recorded)
         else:
-            _ = self._acband.schedule  # one that cannot be made leaves no files behind
-            self._acband.check_space()
-            self._journal.start(self._header(), self._identity)
-            self._acband.begin(recorder=self)
+            self._begin()
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
@@ -192,6 +232,7 @@ class ACBandOptimizer(SMBO):
     def _restore(self, recorded: Recorded) -> None:
         """Bring the run history, the clocks and the intensifier to where the journal ends."""
         directory = str(self._scenario.output_directory)
+        self._finished_before = recorded.finished
         self._acband.begin(recorded, recorder=self)
         configurations = self._acband.configurations
         for number, values in recorded.configurations.items():
@@ -244,6 +285,11 @@ class ACBandOptimizer(SMBO):
         self._used_target_function_cputime = max(
             self._used_target_function_cputime, saved.get("used_target_function_cputime", 0.0)
         )
+
+
+def _is_worth_keeping(recorded: Recorded) -> bool:
+    """Return whether anything but crashes is recorded: what only crashed may be repaired by now."""
+    return any(trial.end is not End.CRASHED for race in recorded.races for trial in race.trials)
 
 
 def _not_used_before(

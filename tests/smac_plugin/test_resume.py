@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -39,8 +37,8 @@ from targets import (
 
 import acband_configspace
 from acband_configspace import ACBandFacade, ACBandIntensifier
-from acband_configspace.errors import RunDiffersError
-from acband_configspace.runlog.replay import Run
+from acband_configspace.errors import JournalError, RunDiffersError, RunInUseError
+from acband_configspace.runlog.journal import read_journal
 
 
 class Stop(Callback):
@@ -125,29 +123,47 @@ def test_with_groups_that_end_early_and_a_playoff_it_goes_on_too(tmp_path, in_pr
 def test_a_run_in_use_by_another_process_is_left_alone(
     overwrite, tmp_path, in_process, uninterrupted
 ):
-    facade = unfinished(tmp_path)
-    Run.load(facade.scenario.output_directory)  # looking at it does not give it up
-    assert in_process(be_refused, tmp_path, overwrite) == 7
-    again = start(tmp_path)  # in the same process one may
-    again.optimize()
-    assert_same_run(again, uninterrupted)
-    del facade
-    assert in_process(be_refused, tmp_path, overwrite) == 7
-    del again
-    gc.collect()
-    assert in_process(be_refused, tmp_path, overwrite) == 0
+    exit_codes = []
+
+    class Intruder(Callback):
+        def on_tell_end(self, smbo, info, value):
+            if smbo.runhistory.finished == 21:
+                read_journal(smbo._scenario.output_directory / "journal.jsonl")  # no intrusion
+                exit_codes.append(in_process(be_refused, tmp_path, overwrite))
+
+    facade = start(tmp_path, callbacks=[Intruder()])
+    facade.optimize()
+    assert exit_codes == [7]
+    assert_same_run(facade, uninterrupted)
+    assert in_process(be_refused, tmp_path, overwrite) == 0  # now it is free
+
+
+def test_a_second_facade_in_this_process_goes_on_or_is_refused(tmp_path, uninterrupted):
+    first, second = start(tmp_path), start(tmp_path)  # nobody has run anything yet
+
+    class Intruder(Callback):
+        def on_tell_end(self, smbo, info, value):
+            if smbo.runhistory.finished == 21:
+                with pytest.raises(RunInUseError):
+                    start(tmp_path)
+            return smbo.runhistory.finished < 21
+
+    first.optimizer.register_callback(Intruder())
+    first.optimize()
+    with pytest.raises(JournalError, match="changed by somebody else"):
+        second.optimize()
+    third = start(tmp_path)
+    third.optimize()
+    assert_same_run(third, uninterrupted)
 
 
 @pytest.mark.parametrize("n_lost", [1, 30])
-def test_a_torn_line_is_dropped_with_a_warning(n_lost, tmp_path, uninterrupted, caplog):
+def test_a_torn_line_is_dropped(n_lost, tmp_path, uninterrupted):
     journal = unfinished(tmp_path).scenario.output_directory / "journal.jsonl"
     n_races = len(races_of(a_scenario(tmp_path)))
     os.truncate(journal, journal.stat().st_size - n_lost)
-    n_lines = len(journal.read_bytes().splitlines())
     calls = tmp_path / "calls"
-    with caplog.at_level(logging.WARNING):
-        facade = start(tmp_path, target=Counted(noisy, calls))
-    assert f"Line {n_lines} of {journal} is torn: dropped" in caplog.text
+    facade = start(tmp_path, target=Counted(noisy, calls))
     assert facade.intensifier.n_races == n_races - 1
     facade.optimize()
     assert_same_run(facade, uninterrupted)
@@ -251,7 +267,7 @@ def test_raised_trials_go_to_further_passes_from_the_last_winner(tmp_path):
         n_before = sum(len(race.racers) for race in races_of(scenario))
         target = Counted(noisy, calls)
         facade = start(tmp_path, target=target, settings={"n_trials": n_trials})
-        assert len(facade.intensifier.plans) == n_passes
+        assert len(facade.intensifier.engine.plans) == n_passes
         number = facade.intensifier.configurations.number_of(winner)
         n_races = facade.intensifier.n_races
         winner = facade.optimize()
@@ -281,7 +297,7 @@ def test_trials_raised_in_the_middle_keep_the_plan(tmp_path, uninterrupted):
     facade = start(tmp_path, settings={"n_trials": 120})
     assert str(facade.schedule) == str(uninterrupted.schedule)
     facade.optimize()
-    assert len(facade.intensifier.plans) == 2
+    assert len(facade.intensifier.engine.plans) == 2
     races = without_times(races_of(uninterrupted.scenario))
     assert without_times(races_of(facade.scenario))[: len(races)] == races
 
@@ -307,7 +323,6 @@ def test_lowered_trials_end_the_run(tmp_path):
         ({"k": 3}, "k: 2 before, 3 now"),
         ({"alpha": 0.2}, "alpha: None before, 0.2 now"),
         ({"statistic": "mean"}, "statistic: .* before, .* now"),
-        ({"seed": 8}, "intensifier_seed: 3 before, 8 now"),
         ({"first": "random"}, "first: 'default' before, 'random' now"),
         ({"settings": {"deterministic": True}}, "deterministic: False before, True now"),
         ({"settings": {"crash_cost": 7.0}}, "crash_cost: inf before, 7.0 now"),
@@ -346,6 +361,14 @@ def test_changed_additional_configurations_are_listed(tmp_path):
     design = DefaultInitialDesign(scenario, additional_configs=[extra])
     with pytest.raises(RunDiffersError, match="given: 0 before, 1 now"):
         ACBandFacade(scenario, noisy, initial_design=design, logging_level=False, **PAPER)
+
+
+def test_another_seed_of_the_intensifier_is_refused(tmp_path):
+    unfinished(tmp_path)
+    scenario = a_scenario(tmp_path)
+    intensifier = ACBandIntensifier(scenario, seed=8, **PAPER)
+    with pytest.raises(RunDiffersError, match="intensifier_seed: 3 before, 8 now"):
+        ACBandFacade(scenario, noisy, intensifier=intensifier, logging_level=False)
 
 
 def test_the_seed_of_the_scenario_has_a_directory_of_its_own(tmp_path):
@@ -458,8 +481,8 @@ def test_a_stock_facade_plans_further_passes_alike(tmp_path, in_process):
     scenario = a_scenario(tmp_path, **settings)
     again = ACBandIntensifier(scenario, **PAPER)
     RandomFacade(scenario, noisy_and_killed, intensifier=again, logging_level=False).optimize()
-    assert len(again.plans) > 1
-    assert [str(p.schedule) for p in again.plans] == [str(p.schedule) for p in intensifier.plans]
+    assert len(again.engine.plans) > 1
+    assert again.engine.plans == intensifier.engine.plans
     assert again.get_incumbent() == intensifier.get_incumbent()
 
 

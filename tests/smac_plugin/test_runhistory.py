@@ -125,8 +125,8 @@ def test_what_it_saves_smac_loads_and_the_other_way_round(added):
 
 def test_what_a_loser_costs_is_not_known():
     history = LinearRunHistory()
-    for why, seed in (("lost", 1), ("cancelled", 2)):
-        timeout, info = StatusType.TIMEOUT, {"why": why}
+    for end, seed in (("lost", 1), ("cancelled", 2)):
+        timeout, info = StatusType.TIMEOUT, {"end": end}
         history.add(CONFIGS[0], cost=0.01, status=timeout, seed=seed, additional_info=info)
     assert math.isnan(history.average_cost(CONFIGS[0]))
     assert math.isnan(history.get_cost(CONFIGS[0]))

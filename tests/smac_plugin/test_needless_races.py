@@ -1,4 +1,4 @@
-"""With the defaults, groups end early and there is a playoff: what must hold all the same.
+"""In the paper's schedule groups may end early, and there may be a playoff: what holds then.
 
 Races that were running when their group was decided are needless. How many depends on the workers
 and on when results come in; who wins must not.
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from acband_configspace.smac_plugin.open_races import OpenRace, OpenRaces
 from ConfigSpace import Configuration
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,10 +44,11 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.streaming import RaceStream
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
 
 N_TRIALS = 260
-#: With fewer candidates groups have more races each: there is something to be saved.
-DEFAULTS: dict[str, Any] = {"n_candidates": 6}
+#: With few candidates groups have many races each: there is something to be saved.
+EARLY: dict[str, Any] = {"n_candidates": 6}
 
 
 class Stop(Callback):
@@ -62,12 +62,12 @@ class Stop(Callback):
 def start(directory: Path, *, n_trials: int = N_TRIALS, target=noisy, **arguments) -> ACBandFacade:
     n_workers = arguments.pop("n_workers", 1)
     scenario = a_scenario(directory, n_trials=n_trials, n_workers=n_workers)
-    return ACBandFacade(scenario, target, logging_level=False, **DEFAULTS, **arguments)
+    return ACBandFacade(scenario, target, logging_level=False, **EARLY, **arguments)
 
 
 def in_stock(facade: type[AbstractFacade], directory: Path, target=noisy, **arguments):
     scenario = a_scenario(directory, n_trials=N_TRIALS)
-    intensifier = ACBandIntensifier(scenario, **DEFAULTS)
+    intensifier = ACBandIntensifier(scenario, **EARLY)
     return facade(scenario, target, intensifier=intensifier, logging_level=False, **arguments)
 
 
@@ -200,9 +200,10 @@ def test_no_trial_is_asked_for_twice_though_instances_come_again(data):
     """A trial that a needless race asked for may be one that a later race needs."""
     with tempfile.TemporaryDirectory() as directory:
         given = {"n_trials": 60, "instances": ["a", "b", "c", "d"], "deterministic": True}
-        smac = ACBandFacade(a_scenario(Path(directory), **given), None, logging_level=False)
+        options = {"memory": False, "logging_level": False}
+        smac = ACBandFacade(a_scenario(Path(directory), **given), None, **options)
         whole = ACBandFacade(
-            a_scenario(Path(directory), name="whole", **given), on_instance, logging_level=False
+            a_scenario(Path(directory), name="whole", **given), on_instance, **options
         )
         asked = [(info.config["x"], info.instance) for info in play(smac, data)]
         assert len(set(asked)) == len(asked)
@@ -256,16 +257,15 @@ def test_who_lost_a_needless_race_has_not_lost_another():
     configurations = Configurations(a_space(), [], seed=0)
     configurations.draw(2)
     stream = RaceStream(acband(Schedule.plan(20, n_candidates=1), np.random.default_rng(0)))
-    races = OpenRaces(configurations, RunHistory())
-    race, key = stream.ask(), InstanceKey(None, 5)
-    playoff = OpenRace("playoff", race, key, stream)
+    races = PendingRaces(configurations, RunHistory(), stream.is_open)
+    playoff = PendingRace(stream.ask(), InstanceKey(None, 5))
     assert races.look_up(playoff) == 2
     races.add(playoff)
     first, second = playoff.trials
-    lost = TrialValue(cost=1.0, status=StatusType.TIMEOUT, additional_info={"why": "lost"})
+    lost = TrialValue(cost=1.0, status=StatusType.TIMEOUT, additional_info={"end": "lost"})
     assert races.take(first, lost, race="needless") == []
     assert races.take(second, TrialValue(cost=2.0), race="needless") == []
-    assert races.take(first, TrialValue(cost=3.0), race="playoff") == [playoff]
+    assert races.take(first, TrialValue(cost=3.0), race=playoff.name) == [playoff]
     assert [value.cost for value in playoff.values] == [3.0, 2.0]
 
 
@@ -278,7 +278,7 @@ def test_killed_it_goes_on(moment, tmp_path, in_process, reference):
     n_needed = reference.runhistory.finished
     moments = [moment, n_needed - 2 * moment - 3 if moment == 75 else 5]  # then in the playoff
     for at in moments:
-        arguments = (tmp_path, calls, at, signal.SIGKILL, DEFAULTS, {"n_trials": N_TRIALS})
+        arguments = (tmp_path, calls, at, signal.SIGKILL, EARLY, {"n_trials": N_TRIALS})
         assert in_process(run_and_be_killed, *arguments) == -signal.SIGKILL
     facade = start(tmp_path, target=Counted(noisy, calls))
     n_recorded = sum(len(race.racers) for race in races_of(facade.scenario))
@@ -307,7 +307,8 @@ def test_needless_races_stay_counted(tmp_path, reference):
 def test_results_of_needless_races_are_used_again(tmp_path):
     given = {"n_trials": 60, "instances": ["a", "b", "c", "d"], "deterministic": True}
     scenario = a_scenario(tmp_path, **given)
-    first = ACBandFacade(scenario, None, logging_level=False)
+    options = {"memory": False, "logging_level": False}
+    first = ACBandFacade(scenario, None, **options)
     for _ in range(3):
         for info in ask_all(first):
             answer(first, info)
@@ -318,12 +319,13 @@ def test_results_of_needless_races_are_used_again(tmp_path):
         calls.append((config["x"], instance))
         return on_instance(config, instance, seed)
 
-    again = ACBandFacade(a_scenario(tmp_path, **given), target, logging_level=False)
+    del first
+    again = ACBandFacade(a_scenario(tmp_path, **given), target, **options)
     again.optimize()
     assert len(set(calls)) == len(calls)
     assert not set(calls) & known
     whole = a_scenario(tmp_path, name="whole", **given)
-    alone = ACBandFacade(whole, on_instance, logging_level=False)
+    alone = ACBandFacade(whole, on_instance, **options)
     alone.optimize()
     assert_same_result(again, alone)
 
@@ -342,7 +344,7 @@ def test_raised_trials_are_planned_alike_whatever_the_workers(tmp_path, four_wor
     for directory, client in {"one": None, "four": four_workers}.items():
         start(tmp_path / directory, dask_client=client).optimize()
         facade = start(tmp_path / directory, n_trials=450, dask_client=client)
-        plans = [str(plan.schedule) for plan in facade.intensifier.plans]
+        plans = list(facade.intensifier.engine.plans)
         assert len(plans) == 2
         results.append((dict(facade.optimize()), winners(facade), plans))
         assert facade.runhistory.submitted <= 450
@@ -352,7 +354,7 @@ def test_raised_trials_are_planned_alike_whatever_the_workers(tmp_path, four_wor
 @pytest.mark.parametrize("moment", [31, 150])
 def test_a_stock_facade_goes_on(moment, tmp_path, in_process, reference):
     given = {"n_trials": N_TRIALS}
-    arguments = (RandomFacade, tmp_path, moment, given, DEFAULTS)
+    arguments = (RandomFacade, tmp_path, moment, given, EARLY)
     assert in_process(run_stock_and_be_killed, *arguments) == -signal.SIGKILL
     smac = in_stock(RandomFacade, tmp_path, noisy_and_killed)
     assert smac.runhistory.finished == moment - 1
