@@ -263,8 +263,6 @@ class Search:
         """The best configuration so far on all instances that it has met."""
         self.leader: int | None = None
         """The incumbent: the champion, or who leads it in this pass."""
-        self.leader_met: tuple[int, ...] = ()
-        """The instances that the leader was judged on."""
         self.n_entered = 0
         """How many configurations have raced."""
         self.n_started = 0
@@ -320,7 +318,7 @@ class Search:
         if not self.memory.has_finished(rival, instances):
             return
         if self.leader in (None, rival) or self.memory.is_better(rival, self.leader):
-            self.leader, self.leader_met = rival, tuple(instances)
+            self.leader = rival
 
     def _advance(self) -> None:
         """Go on to the next round in which anything has to be run."""
