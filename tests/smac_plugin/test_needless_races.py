@@ -1,4 +1,4 @@
-"""In the paper's schedule groups may end early, and there may be a playoff: what holds all the same.
+"""Groups of the paper's schedule may end early, with a playoff at the end: what holds all the same.
 
 Races that were running when their group was decided are needless. How many depends on the workers
 and on when results come in; who wins must not.
@@ -319,7 +319,6 @@ def test_results_of_needless_races_are_used_again(tmp_path):
         calls.append((config["x"], instance))
         return on_instance(config, instance, seed)
 
-    del first
     again = ACBandFacade(a_scenario(tmp_path, **given), target, **options)
     again.optimize()
     assert len(set(calls)) == len(calls)
