@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.frame import last_true
+from acband_configspace.core.epochs import last_true
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.memory import UNKNOWN, Memory, Total
 from acband_configspace.core.race import Outcome, Race, RaceId

@@ -13,11 +13,11 @@ import numpy as np
 
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
-from acband_configspace.core.frame import Supply
+from acband_configspace.core.epochs import Supply
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, RaceId
-from acband_configspace.core.rounds import Epoch, Round
+from acband_configspace.core.rounds import EpochPlan, RoundPlan
 from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search import PassPlan
 from acband_configspace.core.settings import Settings
@@ -319,7 +319,7 @@ def plan_from(line: Mapping[str, Any]) -> Plan:
 def schedule_from(values: Mapping[str, Any]) -> Schedule:
     """Return a schedule whose values ``dataclasses.asdict`` gave."""
     epochs = tuple(
-        Epoch(**{**epoch, "rounds": tuple(Round(**round_) for round_ in epoch["rounds"])})
+        EpochPlan(**{**epoch, "rounds": tuple(RoundPlan(**round_) for round_ in epoch["rounds"])})
         for epoch in values["epochs"]
     )
     return Schedule(**{**values, "supply": Supply(**values["supply"]), "epochs": epochs})

@@ -209,9 +209,10 @@ statistic, early_stopping, playoff, spend
                 f"{', '.join(given)} must be given to the intensifier, since one was passed"
             )
         # Made before there was a facade, it knows neither how trials are run nor what else races.
-        return intensifier.with_run(
-            racing=options["racing"], additional_configs=options["additional_configs"]
-        )
+        racing, added = options["racing"], options["additional_configs"]
+        if racing == intensifier.racing and not added:
+            return intensifier
+        return intensifier.with_run(racing=racing, additional_configs=added)
 
     @staticmethod
     def get_intensifier(  # type: ignore[override]

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -167,7 +168,8 @@ class ACBandOptimizer(SMBO):
 
     def planned(self, plan: Plan) -> None:
         """Record the plan of a pass."""
-        self._journal.add_plan(plan)
+        with self._open_journal() as journal:
+            journal.add_plan(plan)
 
     def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
         """Record a race that is over."""
@@ -181,14 +183,24 @@ class ACBandOptimizer(SMBO):
             n_trials=self._runhistory.finished,
         )
         configurations = self._acband.configurations
-        self._journal.add_race(
-            record, {number: dict(configurations[number]) for number in race.racers}
-        )
+        racers = {number: dict(configurations[number]) for number in race.racers}
+        with self._open_journal() as journal:
+            journal.add_race(record, racers)
 
     def finished(self, reason: str) -> None:
         """Record that there is nothing left to race."""
         if reason != self._finished_before:
-            self._journal.add_note("finished", reason=reason)
+            with self._open_journal() as journal:
+                journal.add_note("finished", reason=reason)
+
+    @contextmanager
+    def _open_journal(self) -> Iterator[Journal]:
+        """Write to the journal; in ask and tell nobody says when it is done, so it is let go."""
+        try:
+            yield self._journal
+        finally:
+            if self._running_since is None:
+                self._journal.pause()
 
     def _begin(self) -> None:
         """Begin a new journal, and the run with it."""
@@ -198,10 +210,12 @@ class ACBandOptimizer(SMBO):
 
     def _initialize_state(self) -> None:
         recorded = None if self._overwrite else self._journal.read()
-        if recorded is not None and _is_worth_keeping(recorded):
-            if found := differences(recorded.identity, self._identity):
-                raise RunDiffersError(str(self._scenario.output_directory), found)
+        if recorded is None or _has_only_crashed(recorded):
+            self._begin()
+        elif not (found := differences(recorded.identity, self._identity)):
             self._restore(recorded)
+        elif recorded.races:
+            raise RunDiffersError(str(self._scenario.output_directory), found)
         else:
             self._begin()
         directory = self._scenario.output_directory
@@ -257,7 +271,7 @@ class ACBandOptimizer(SMBO):
             )
             self._used_target_function_walltime += float(value.time)
             self._used_target_function_cputime += float(value.cpu_time)
-        self._restore_clocks(recorded.races[-1].walltime)
+        self._restore_clocks(recorded.races[-1].walltime if recorded.races else 0.0)
         self._acband.fill()
         # SMAC would run a trial before it looks at the limits.
         self._finished = self._acband.finished is not None or self.budget_exhausted
@@ -268,7 +282,13 @@ class ACBandOptimizer(SMBO):
                 directory,
             )
         else:
-            logger.info("Continuing the run in %s after %s races.", directory, len(recorded.races))
+            n_races = len(recorded.races)
+            logger.log(
+                logging.INFO if n_races else logging.DEBUG,
+                "Continuing the run in %s after %s races.",
+                directory,
+                n_races,
+            )
 
     def _restore_clocks(self, walltime: float) -> None:
         """Count the time of the races, or what was saved later: it has races cut by a limit."""
@@ -287,9 +307,10 @@ class ACBandOptimizer(SMBO):
         )
 
 
-def _is_worth_keeping(recorded: Recorded) -> bool:
-    """Return whether anything but crashes is recorded: what only crashed may be repaired by now."""
-    return any(trial.end is not End.CRASHED for race in recorded.races for trial in race.trials)
+def _has_only_crashed(recorded: Recorded) -> bool:
+    """Return whether all that is recorded are crashes: the target may be repaired by now."""
+    ends = {trial.end for race in recorded.races for trial in race.trials}
+    return ends == {End.CRASHED}
 
 
 def _not_used_before(

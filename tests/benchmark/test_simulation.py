@@ -19,10 +19,10 @@ from acband_configspace.benchmark import (
 )
 from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
+from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.race import Outcome, Race
 from acband_configspace.core.settings import PRESETS
 from acband_configspace.core.statistics import Floats
-from acband_configspace.core.streaming import RaceStream
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def by_streaming(
 ) -> tuple[int, tuple[int, ...], float, float]:
     """Feed the streaming driver from the table, with the rows and columns ``simulate`` drew."""
     schedule = Schedule.plan(budget, k=k)
-    stream = RaceStream(acband(schedule, np.random.default_rng([seed, 2])), statistic=statistic)
+    stream = PaperRaces(acband(schedule, np.random.default_rng([seed, 2])), statistic=statistic)
     cpu_time = wall_time = 0.0
     while isinstance(race := stream.ask(), Race):
         rows = [result.configurations[racer] for racer in race.racers]

@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 
 from acband_configspace import Schedule
 from acband_configspace.core.acband import acband
-from acband_configspace.core.elimination import Configurations, Contest, Contests, Verdict, cse
+from acband_configspace.core.elimination import Configurations, Round, Rounds, Verdict, cse
 
 
-def play(contests: Contests, decide: Callable[[Contest], Verdict]) -> tuple[int, list[Contest]]:
-    """Drive a generator of contests to its end; return the winner and the contests seen."""
+def play(rounds_: Rounds, decide: Callable[[Round], Verdict]) -> tuple[int, list[Round]]:
+    """Drive a generator of rounds_ to its end; return the winner and the rounds_ seen."""
     seen = []
     try:
-        contest = next(contests)
+        round_ = next(rounds_)
         while True:
-            seen.append(contest)
-            contest = contests.send(decide(contest))
+            seen.append(round_)
+            round_ = rounds_.send(decide(round_))
     except StopIteration as finished:
         return finished.value, seen
 
 
-def highest_number_wins(contest: Contest) -> Verdict:
-    survivors = np.sort(contest.groups, axis=1)[:, ::-1][:, : contest.plan.survivors]
-    return Verdict(survivors, np.full(contest.plan.n_groups, contest.plan.races_per_group))
+def highest_number_wins(round_: Round) -> Verdict:
+    survivors = np.sort(round_.groups, axis=1)[:, ::-1][:, : round_.plan.survivors]
+    return Verdict(survivors, np.full(round_.plan.n_groups, round_.plan.races_per_group))
 
 
 cases = st.tuples(st.integers(1, 60), st.integers(2, 20), st.floats(0, 1), st.integers(0, 9))
@@ -39,19 +39,19 @@ cases = st.tuples(st.integers(1, 60), st.integers(2, 20), st.floats(0, 1), st.in
 @given(cases)
 def test_the_one_that_wins_every_race_comes_out(case: tuple[int, int, float, int]) -> None:
     n, k, aggressiveness, seed = case
-    contests = cse(
+    rounds_ = cse(
         range(n),
         k=k,
         budget=10_000,
         rho=aggressiveness * math.log2(k),
         rng=np.random.default_rng(seed),
     )
-    winner, seen = play(contests, highest_number_wins)
+    winner, seen = play(rounds_, highest_number_wins)
     assert winner == n - 1
     instances = np.concatenate([c.instances.ravel() for c in seen]) if seen else np.array([])
     assert len(set(instances.tolist())) == instances.size <= 10_000
-    for contest in seen:
-        members = contest.groups.ravel().tolist()
+    for round_ in seen:
+        members = round_.groups.ravel().tolist()
         assert len(set(members)) == len(members)
 
 
@@ -110,9 +110,9 @@ def test_acband_draws_new_configurations_each_epoch_and_keeps_the_winner(
     assert winner == schedule.n_configs  # numbers grow with the epochs: the last drawn is best
     drawn: set[int] = set()
     for epoch in schedule.epochs:
-        contests = [c for c in seen if c.epoch == epoch.index]
-        assert [c.plan for c in contests] == list(epoch.rounds)
-        racing = {int(x) for c in contests for x in c.groups.ravel()}
+        rounds_ = [c for c in seen if c.epoch == epoch.index]
+        assert [c.plan for c in rounds_] == list(epoch.rounds)
+        racing = {int(x) for c in rounds_ for x in c.groups.ravel()}
         assert len(racing) == epoch.n_configs
         assert len(racing - drawn) == epoch.n_configs - 1 or not drawn
         drawn |= racing

@@ -17,10 +17,10 @@ from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits, Plan, ReplayError
 from acband_configspace.core.instances import Instances
+from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.settings import PRESETS, Settings
-from acband_configspace.core.streaming import RaceStream
 
 
 def result(played: Played) -> tuple[object, ...]:
@@ -313,7 +313,7 @@ def test_the_papers_preset_is_the_papers_algorithm() -> None:
     assert isinstance(plan, SchedulePlan)
     assert plan.schedule.n_configs == 60
     assert played.n_trials == plan.schedule.n_trials <= 2000
-    stream = RaceStream(acband(plan.schedule, np.random.default_rng([4, 2])))
+    stream = PaperRaces(acband(plan.schedule, np.random.default_rng([4, 2])))
     races = []
     while isinstance(race := stream.ask(), Race):
         races.append(race)

@@ -27,16 +27,16 @@ def meetings(
     """Return who raced on what, group by group, if the first of each group survives."""
     supply = Supply(n_instances=instances.n_distinct)
     schedule = Schedule.for_trials(n_trials, k=k, supply=supply)
-    contests = acband(schedule, np.random.default_rng(seed))
+    rounds_ = acband(schedule, np.random.default_rng(seed))
     result: list[tuple[list[int], list[InstanceKey]]] = []
     try:
-        contest = next(contests)
+        round_ = next(rounds_)
         while True:
-            keys = [[instances[i] for i in row] for row in contest.instances.tolist()]
-            result += zip(contest.groups.tolist(), keys, strict=True)
-            plan = contest.plan
+            keys = [[instances[i] for i in row] for row in round_.instances.tolist()]
+            result += zip(round_.groups.tolist(), keys, strict=True)
+            plan = round_.plan
             n_raced = np.full(plan.n_groups, plan.races_per_group)
-            contest = contests.send(Verdict(contest.groups[:, : plan.survivors], n_raced))
+            round_ = rounds_.send(Verdict(round_.groups[:, : plan.survivors], n_raced))
     except StopIteration:
         return result
 

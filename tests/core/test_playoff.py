@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from acband_configspace.benchmark import RuntimeTable, simulate
 from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
+from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.race import Outcome, Race
 from acband_configspace.core.rounds import playoff_rounds, playoff_trials
 from acband_configspace.core.schedule import Schedule, Supply
-from acband_configspace.core.streaming import RaceStream
 
 
 @given(n_contestants=st.integers(1, 40), n_instances=st.integers(0, 500))
@@ -46,7 +46,7 @@ def test_steps_cost_about_the_same() -> None:
     ]
 
 
-def play(stream: RaceStream, cost: Callable[[Race], Outcome]) -> list[Race]:
+def play(stream: PaperRaces, cost: Callable[[Race], Outcome]) -> list[Race]:
     races = []
     while isinstance(race := stream.ask(), Race):
         races.append(race)
@@ -66,7 +66,7 @@ def test_the_best_mean_wins_the_playoff() -> None:
         end = End.LOST if dear else End.FINISHED  # what losers cost counts with its value
         return Outcome(costs, [end] * len(costs))
 
-    stream = RaceStream(acband(schedule, np.random.default_rng(0)))
+    stream = PaperRaces(acband(schedule, np.random.default_rng(0)))
     races = play(stream, cost)
     assert stream.epoch_winners[-1] == schedule.n_configs
     assert stream.winner == 0  # θ_0 takes part, and never costs more than 1
@@ -90,7 +90,7 @@ def test_earlier_steps_count() -> None:
             return Outcome(range(len(race.racers)))
         return Outcome([0.0] * len(race.racers))
 
-    stream = RaceStream(acband(schedule, np.random.default_rng(0)))
+    stream = PaperRaces(acband(schedule, np.random.default_rng(0)))
     play(stream, cost)
     assert stream.winner == first_step[0].racers[0]
 
@@ -98,8 +98,8 @@ def test_earlier_steps_count() -> None:
 def test_losers_run_to_the_end_where_every_cost_counts() -> None:
     schedule = Schedule.plan(50, n_candidates=3)
     for statistic, to_the_end in (("wins", False), ("mean", True)):
-        contests = acband(schedule, np.random.default_rng(0))
-        race = RaceStream(contests, statistic=statistic).ask()
+        rounds_ = acband(schedule, np.random.default_rng(0))
+        race = PaperRaces(rounds_, statistic=statistic).ask()
         assert isinstance(race, Race)
         assert race.to_the_end is to_the_end
 
@@ -135,8 +135,8 @@ def test_budgets_hold(
     def cost(race: Race) -> Outcome:
         return Outcome(rng.exponential(1.0 + np.array(race.racers) % 7).tolist())
 
-    contests = acband(schedule, np.random.default_rng(seed), spend=spend)
-    stream = RaceStream(contests, early_stopping=early_stopping)
+    rounds_ = acband(schedule, np.random.default_rng(seed), spend=spend)
+    stream = PaperRaces(rounds_, early_stopping=early_stopping)
     races = play(stream, cost)
     if schedule.n_trials > n_trials:  # too few even for one race of two
         return
@@ -157,9 +157,9 @@ def test_an_early_decision_does_not_shift_later_instances() -> None:
     schedule = Schedule.plan(600, n_candidates=20)
     seen = []
     for early_stopping in (None, 0.0):
-        contests = acband(schedule, np.random.default_rng(1))
+        rounds_ = acband(schedule, np.random.default_rng(1))
         races = play(
-            RaceStream(contests, early_stopping=early_stopping),
+            PaperRaces(rounds_, early_stopping=early_stopping),
             lambda race: Outcome([-racer for racer in race.racers]),
         )
         seen.append({race: race.instance for race in races})

@@ -41,7 +41,7 @@ from targets import (
 from acband_configspace import ACBandFacade, ACBandIntensifier, Schedule
 from acband_configspace.core.acband import acband
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.core.streaming import RaceStream
+from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
@@ -256,7 +256,7 @@ def test_who_lost_a_needless_race_has_not_lost_another():
     """The result may come in when another race already waits for the same trial."""
     configurations = Configurations(a_space(), [], seed=0)
     configurations.draw(2)
-    stream = RaceStream(acband(Schedule.plan(20, n_candidates=1), np.random.default_rng(0)))
+    stream = PaperRaces(acband(Schedule.plan(20, n_candidates=1), np.random.default_rng(0)))
     races = PendingRaces(configurations, RunHistory(), stream.is_open)
     playoff = PendingRace(stream.ask(), InstanceKey(None, 5))
     assert races.look_up(playoff) == 2
@@ -319,7 +319,6 @@ def test_results_of_needless_races_are_used_again(tmp_path):
         calls.append((config["x"], instance))
         return on_instance(config, instance, seed)
 
-    del first
     again = ACBandFacade(a_scenario(tmp_path, **given), target, **options)
     again.optimize()
     assert len(set(calls)) == len(calls)

@@ -49,10 +49,10 @@ def test_it_shows_where_the_run_is(tmp_path):
     )
     facade.optimize()
     text = text_of(console)
-    assert "epoch 1 of 3 · round 1 of 3" in text
-    n_races, planned = facade.intensifier.n_races, facade.schedule.n_races
+    assert "pass 1 · round 1 · 0 trials of" in text
     last = text.strip().splitlines()[-2:]
-    assert f"epoch 3 of 3 · round 1 of 1 · {n_races} of at most {planned} races" in last[0]
+    n_configs = len(facade.runhistory.get_configs())
+    assert f"100 trials of {n_configs} configurations" in last[0]
     number = facade.intensifier.configurations.number_of(facade.intensifier.get_incumbent())
     assert "0 racers running" in last[1]
     assert f"incumbent: configuration {number}" in last[1]
@@ -65,7 +65,7 @@ def test_it_works_with_a_stock_facade(tmp_path):
     facade = RandomFacade(
         own,
         cost,
-        intensifier=ACBandIntensifier(own),
+        intensifier=ACBandIntensifier(own, playoff=0),
         callbacks=[ProgressCallback(console=console)],
         logging_level=False,
     )
@@ -188,7 +188,7 @@ def in_terminal(tmp_path, n_trials, *, interrupt=False):
 def test_it_is_on_by_default_in_a_terminal_with_logs_above_it(tmp_path):
     code, shown = in_terminal(tmp_path, 60)
     assert code == 0
-    assert "epoch 1 of" in shown
+    assert "pass 1 · round 1" in shown
     assert "[INFO]" in shown
     assert shown.rstrip().endswith("the end")
     # Every line of the log starts at the left, where the picture was erased before.

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from acband_configspace import Schedule
 from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
+from acband_configspace.core.paper_races import PaperRaces, Signal
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.statistics import Flags, Floats, Statistic
-from acband_configspace.core.streaming import RaceStream, Signal
 
 
 def stream(
@@ -22,10 +22,10 @@ def stream(
     n_candidates: int = 12,
     budget: int = 300,
     statistic: str | Statistic = "wins",
-) -> RaceStream:
+) -> PaperRaces:
     schedule = Schedule.plan(budget, k=k, n_candidates=n_candidates)
-    contests = acband(schedule, np.random.default_rng([seed, 2]))
-    return RaceStream(contests, statistic=statistic)
+    rounds_ = acband(schedule, np.random.default_rng([seed, 2]))
+    return PaperRaces(rounds_, statistic=statistic)
 
 
 def noisy_outcome(race: Race, seed: int) -> Outcome:
@@ -35,7 +35,7 @@ def noisy_outcome(race: Race, seed: int) -> Outcome:
 
 
 def finish(
-    races: RaceStream, seed: int, rng: np.random.Generator | None = None, at_once: int = 1
+    races: PaperRaces, seed: int, rng: np.random.Generator | None = None, at_once: int = 1
 ) -> tuple[int | None, tuple[int, ...]]:
     """Run ``at_once`` races in parallel, their outcomes arriving in random order."""
     running: list[Race] = []
