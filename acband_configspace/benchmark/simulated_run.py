@@ -93,7 +93,7 @@ def simulate_run(
         chosen,
         racing=racing,
         instances=instances,
-        draw=lambda n: min(n, table.n_configs),
+        draw=lambda n, known: min(n, table.n_configs),
         limits=Limits(most_trials, racing),
         n_in_space=table.n_configs,
         seed=seed,

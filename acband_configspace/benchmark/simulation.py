@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.acband import acband
-from acband_configspace.core.elimination import Contest, Contests, Verdict, judge, judge_playoff
+from acband_configspace.core.elimination import Round, Rounds, Verdict, judge, judge_playoff
 from acband_configspace.core.schedule import Schedule, Supply
 from acband_configspace.core.statistics import Flags, Floats, Statistic, get_statistic, wins
 from acband_configspace.core.stopping import checked_early_stopping, decided
@@ -154,47 +154,47 @@ class _TableRaces:
         self.n_seen = 1
         self.epoch_winners: list[int] = []
 
-    def play(self, contests: Contests) -> int:
+    def play(self, rounds_: Rounds) -> int:
         try:
-            contest = next(contests)
+            round_ = next(rounds_)
             while True:
-                verdict = self._race(contest)
-                if contest.decides_epoch:
+                verdict = self._race(round_)
+                if round_.decides_epoch:
                     self.epoch_winners.append(int(verdict.survivors.item()))
-                contest = contests.send(verdict)
+                round_ = rounds_.send(verdict)
         except StopIteration as finished:
             return int(finished.value)
 
-    def _race(self, contest: Contest) -> Verdict:
-        rows = self._rows[contest.groups]
-        columns = self._columns[contest.instances % len(self._columns)]
+    def _race(self, round_: Round) -> Verdict:
+        rows = self._rows[round_.groups]
+        columns = self._columns[round_.instances % len(self._columns)]
         # (groups, races, racers), gathered: the table itself is never copied.
         times: Floats = self._table.runtimes[rows[:, None, :], columns[:, :, None]]
         unsolved = times >= self._table.cutoff
         times = np.minimum(times, self._table.cutoff)
-        verdict = self._judge(contest, times, unsolved)
-        self._pay(contest, times, verdict.n_raced)
-        self.n_seen = max(self.n_seen, int(contest.groups.max()) + 1)
+        verdict = self._judge(round_, times, unsolved)
+        self._pay(round_, times, verdict.n_raced)
+        self.n_seen = max(self.n_seen, int(round_.groups.max()) + 1)
         return verdict
 
-    def _judge(self, contest: Contest, times: Floats, unsolved: Flags) -> Verdict:
-        plan = contest.plan
-        if contest.is_playoff:
-            return judge_playoff(contest, times)
+    def _judge(self, round_: Round, times: Floats, unsolved: Flags) -> Verdict:
+        plan = round_.plan
+        if round_.is_playoff:
+            return judge_playoff(round_, times)
         if self._early_stopping is None:
             all_known = self._statistic.needs_all_costs
             censored: Flags = np.zeros_like(unsolved) if all_known else unsolved
             scores = self._statistic.scores(times, censored)
-            return judge(contest, scores, np.full(plan.n_groups, plan.races_per_group))
+            return judge(round_, scores, np.full(plan.n_groups, plan.races_per_group))
         counts = wins(times, unsolved).cumsum(axis=1, dtype=np.int64)
         n_raced = np.arange(1, plan.races_per_group + 1)
         enough = decided(counts, n_raced, plan, self._early_stopping)
         last = enough.argmax(axis=1)  # the first time; the last race always decides
-        return judge(contest, counts[np.arange(plan.n_groups), last], last + 1)
+        return judge(round_, counts[np.arange(plan.n_groups), last], last + 1)
 
-    def _pay(self, contest: Contest, times: Floats, n_raced: Numbers) -> None:
+    def _pay(self, round_: Round, times: Floats, n_raced: Numbers) -> None:
         run = np.arange(times.shape[1]) < n_raced[:, None]
-        if contest.is_playoff or self._statistic.needs_all_costs:
+        if round_.is_playoff or self._statistic.needs_all_costs:
             self.cpu_time += float(times.sum(dtype=float))
             self.wall_time += float(times.max(axis=-1).sum(dtype=float))
         else:
@@ -203,4 +203,4 @@ class _TableRaces:
             self.wall_time += first
         n_races = int(n_raced.sum())
         self.n_races += n_races
-        self.n_trials += n_races * contest.plan.group_size
+        self.n_trials += n_races * round_.plan.group_size

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.core.checks import whole_number
-from acband_configspace.core.reserve import Instances, Reserve
-from acband_configspace.core.rounds import Round, cse_rounds, share_kept
+from acband_configspace.core.race_budget import Instances, RaceBudget
+from acband_configspace.core.rounds import RoundPlan, cse_rounds, share_kept
 from acband_configspace.core.statistics import Floats
 from acband_configspace.core.stopping import Counts
 
@@ -23,12 +23,12 @@ Configurations = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Contest:
+class Round:
     """The groups of one round, waiting to be raced."""
 
     epoch: int
     round: int
-    plan: Round
+    plan: RoundPlan
     groups: Configurations
     """One row of configurations per group, in random order."""
     instances: Instances
@@ -50,7 +50,7 @@ class Contest:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a contest ended."""
+    """How a round ended."""
 
     survivors: Configurations
     """One row of surviving configurations per group, in the group's order.
@@ -64,8 +64,8 @@ class Verdict:
     """In a playoff, what it cost the survivors in sum so far."""
 
 
-Contests = Generator[Contest, Verdict, int]
-"""Yields contests, is sent their verdicts, returns the configuration that is left."""
+Rounds = Generator[Round, Verdict, int]
+"""Yields rounds, is sent their verdicts, returns the configuration that is left."""
 
 
 def cse(
@@ -75,7 +75,7 @@ def cse(
     budget: int,
     rho: float,
     rng: np.random.Generator,
-) -> Contests:
+) -> Rounds:
     """Run CSE by itself (Algorithm 1) on any number of configurations.
 
     ``rho`` steers how many survive: 1 halves each group (CSH), log2(k) keeps its winner alone
@@ -94,47 +94,47 @@ def cse(
 
 def eliminate(
     configurations: Sequence[int],
-    rounds: Sequence[Round],
+    rounds: Sequence[RoundPlan],
     rng: np.random.Generator,
     *,
     epoch: int = 1,
-    reserve: Reserve | None = None,
-) -> Contests:
+    left: RaceBudget | None = None,
+) -> Rounds:
     """Play the rounds of Algorithm 1, whose two loops ``cse_rounds`` has laid out."""
-    reserve = Reserve() if reserve is None else reserve
+    left = RaceBudget() if left is None else left
     active = np.asarray(configurations, dtype=np.int64)
     for number, plan in enumerate(rounds, start=1):
         shuffled = rng.permutation(active)  # line 3: a random partition
         carried = shuffled[plan.n_groups * plan.group_size :]  # lines 4 to 8
         groups = shuffled[: plan.n_groups * plan.group_size]
-        contest = Contest(
+        round_ = Round(
             epoch=epoch,
             round=number,
             plan=plan,
             groups=groups.reshape(plan.n_groups, plan.group_size),
-            instances=reserve.take(plan.n_groups, plan.races_per_group, n_trials=plan.n_trials),
+            instances=left.take(plan.n_groups, plan.races_per_group, n_trials=plan.n_trials),
         )
-        verdict = yield contest  # lines 9 to 14
-        reserve.give_back(contest.instances, verdict.n_raced, plan.group_size)
+        verdict = yield round_  # lines 9 to 14
+        left.give_back(round_.instances, verdict.n_raced, plan.group_size)
         active = np.concatenate([carried, verdict.survivors.ravel()])
     (winner,) = active.tolist()
     return int(winner)
 
 
-def judge(contest: Contest, scores: Floats | Counts, n_raced: Instances) -> Verdict:
+def judge(round_: Round, scores: Floats | Counts, n_raced: Instances) -> Verdict:
     """ArmElimination, lines 3 and 4 of Algorithm 2: keep the best, ties in the group's order."""
-    best = np.argsort(-scores, axis=-1, kind="stable")[..., : contest.plan.survivors]
+    best = np.argsort(-scores, axis=-1, kind="stable")[..., : round_.plan.survivors]
     best.sort(axis=-1)
-    return Verdict(np.take_along_axis(contest.groups, best, axis=-1), n_raced)
+    return Verdict(np.take_along_axis(round_.groups, best, axis=-1), n_raced)
 
 
-def judge_playoff(contest: Contest, costs: Floats) -> Verdict:
+def judge_playoff(round_: Round, costs: Floats) -> Verdict:
     """Keep the contestants with the lowest mean cost over this and the earlier steps.
 
     ``costs`` are (1, races, racers). All have met on the same instances: sums rank as means do.
     """
-    assert contest.costs_so_far is not None
-    sums = contest.costs_so_far + costs[0].sum(axis=0, dtype=float)
-    best = np.argsort(sums, kind="stable")[: contest.plan.survivors]
+    assert round_.costs_so_far is not None
+    sums = round_.costs_so_far + costs[0].sum(axis=0, dtype=float)
+    best = np.argsort(sums, kind="stable")[: round_.plan.survivors]
     best.sort()
-    return Verdict(contest.groups[:, best], np.array([costs.shape[1]]), sums[best])
+    return Verdict(round_.groups[:, best], np.array([costs.shape[1]]), sums[best])

@@ -16,16 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from acband_configspace.core.acband import acband
-from acband_configspace.core.elimination import Contest
+from acband_configspace.core.elimination import Round
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.memory import Memory
+from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.passes import SchedulePlan, SchedulePlanner
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.schedule import Supply
-from acband_configspace.core.search import PassPlan, Search
+from acband_configspace.core.search import Draw, PassPlan, Search
+from acband_configspace.core.search import KnownBest as KnownBest
 from acband_configspace.core.settings import Settings
-from acband_configspace.core.streaming import RaceStream
 
 Plan = SchedulePlan | PassPlan
 
@@ -74,7 +75,8 @@ class Engine:
     instances : Instances
         What instance numbers stand for.
     draw : callable
-        Asked for n configurations, returns how many of them there are.
+        Asked for n configurations in all, and told who is best so far, returns how many of them
+        there are.
     limits : Limits
         What the run may use.
     n_given : int
@@ -96,7 +98,7 @@ class Engine:
     ...     Settings(k=2),
     ...     racing=False,
     ...     instances=Instances(None, deterministic=True, seed=0),
-    ...     draw=lambda n: min(n, 10),
+    ...     draw=lambda n, known: min(n, 10),
     ...     limits=Limits(n_trials=10),
     ... )
     >>> while (race := engine.ask()) is not None:  # higher numbers are the better ones here
@@ -111,7 +113,7 @@ class Engine:
         *,
         racing: bool,
         instances: Instances,
-        draw: Callable[[int], int],
+        draw: Draw,
         limits: Limits,
         n_given: int = 1,
         n_in_space: int | None = None,
@@ -138,6 +140,7 @@ class Engine:
                     racing=racing,
                     k=settings.racers(racing=racing),
                     first_pass=settings.first_pass,
+                    growth=settings.growth,
                     instances=instances,
                     draw=draw,
                     n_given=n_given,
@@ -148,7 +151,10 @@ class Engine:
             )
         else:
             n_trials = int(min(limits.n_trials, MOST_TRIALS))
-            planner = SchedulePlanner(settings, n_trials, limits.timed, draw, n_in_space)
+            no_known_best = KnownBest(1, ())  # the paper draws all configurations beforehand
+            planner = SchedulePlanner(
+                settings, n_trials, limits.timed, lambda n: draw(n, no_known_best), n_in_space
+            )
             self._driver = _PaperDriver(
                 settings,
                 planner,
@@ -240,18 +246,19 @@ class Engine:
         return memory.costs(configuration)
 
     def _estimate(self, leader: int) -> None:
-        new = self.known_costs(leader)
+        new = _finite(self.known_costs(leader))
         if self._estimated is None:
             self.estimate = sum(new.values()) / len(new) if new else math.nan
         else:
-            old = self.known_costs(self._estimated)
+            old = _finite(self.known_costs(self._estimated))
             common = [i for i in new if i in old]
             difference = sum(new[i] - old[i] for i in common) / max(1, len(common))
-            if math.isfinite(difference):
-                self.estimate += min(0.0, difference)
-            elif new:  # the one before it had failed
-                self.estimate = sum(new.values()) / len(new)
+            self.estimate += min(0.0, difference)
         self._estimated = leader
+
+
+def _finite(costs: dict[int, float]) -> dict[int, float]:
+    return {instance: cost for instance, cost in costs.items() if math.isfinite(cost)}
 
 
 class _MemoryDriver:
@@ -311,13 +318,13 @@ class _Pass:
     """One run through a schedule."""
 
     plan: SchedulePlan
-    stream: RaceStream
+    stream: PaperRaces
     n_known: int
     """Configurations that have raced by the end of this round: the next pass counts on here."""
     next_instance: int
     """The first instance that no round so far was given."""
     n_races: int = 0
-    contest: Contest | None = None
+    round_: Round | None = None
 
 
 class _PaperDriver:
@@ -374,24 +381,24 @@ class _PaperDriver:
     def position(self) -> Position:
         current = self._passes[-1]
         schedule = current.plan.schedule
-        # A pass that is over has no contest any more; its last one tells where it ended.
-        contest = current.stream.contest or current.contest
-        epoch, round_ = (contest.epoch, contest.round) if contest else (1, 1)
+        # A pass that is over has no round any more; its last one tells where it ended.
+        round_ = current.stream.round_ or current.round_
+        epoch, number = (round_.epoch, round_.round) if round_ else (1, 1)
         n_before = sum(
             plan.n_races
             for planned in schedule.epochs
-            for number, plan in enumerate(planned.rounds, start=1)
-            if (planned.index, number) < (epoch, round_)
+            for r, plan in enumerate(planned.rounds, start=1)
+            if (planned.index, r) < (epoch, number)
         )
         return Position(
             pass_number=len(self._passes),
             epoch=epoch,
-            round=round_,
+            round=number,
             # None in an epoch that was not planned: saved races bought it.
             n_epochs=len(schedule.epochs) if epoch <= len(schedule.epochs) else None,
             # Rounds that ended early count in full.
             share=min(1.0, max(n_before, current.n_races) / max(1, schedule.n_races)),
-            is_playoff=contest is not None and contest.is_playoff,
+            is_playoff=round_ is not None and round_.is_playoff,
         )
 
     def ask(self) -> Race | None:
@@ -401,7 +408,7 @@ class _PaperDriver:
         race = current.stream.ask()
         if not isinstance(race, Race):
             return None
-        if current.contest is not current.stream.contest:
+        if current.round_ is not current.stream.round_:
             self._enter_round(current)
         return race
 
@@ -413,7 +420,7 @@ class _PaperDriver:
         current.n_races += 1
         if current.stream.is_open(race):  # what came too late must not tell who leads either
             for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
-                self._n_successes[racer] += end is End.FINISHED
+                self._n_successes[racer] += end is End.FINISHED and math.isfinite(cost)
                 if end is not End.LOST:
                     self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
         current.stream.tell(race, outcome)
@@ -422,10 +429,10 @@ class _PaperDriver:
             self._start_pass((winner,), current.n_known, current.next_instance)
 
     def _enter_round(self, current: _Pass) -> None:
-        contest = current.contest = current.stream.contest
-        assert contest is not None
-        current.n_known = max(current.n_known, int(contest.groups.max()) + 1)
-        current.next_instance = max(current.next_instance, int(contest.instances.max()) + 1)
+        round_ = current.round_ = current.stream.round_
+        assert round_ is not None
+        current.n_known = max(current.n_known, int(round_.groups.max()) + 1)
+        current.next_instance = max(current.next_instance, int(round_.instances.max()) + 1)
 
     def _start_pass(self, given: tuple[int, ...], n_known: int, next_instance: int) -> None:
         """Start a pass, or finish the run if there is none."""
@@ -444,7 +451,7 @@ class _PaperDriver:
             self.finished = plan
             return
         seed = [self._seed, 2, number] if number else [self._seed, 2]
-        contests = acband(
+        rounds_ = acband(
             plan.schedule,
             np.random.default_rng(seed),
             given=given,
@@ -452,8 +459,8 @@ class _PaperDriver:
             first_instance=next_instance,
             spend=self._settings.spend,
         )
-        stream = RaceStream(
-            contests,
+        stream = PaperRaces(
+            rounds_,
             statistic=self._settings.judge_by,
             early_stopping=self._settings.early_stopping,
             pass_number=number + 1,

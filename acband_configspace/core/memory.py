@@ -98,15 +98,15 @@ class Memory:
         met = self._costs.get(configuration, {})
         return _sum([met[instance] for instance in instances if instance in met])
 
-    def is_worse(self, one: int, other: int) -> bool:
-        """Return whether one is worse than the other on what is known of both.
+    def is_better(self, one: int, other: int) -> bool:
+        """Return whether one is better than the other on what is known of both.
 
         Where the other was stopped, its cost is taken to be what it exceeds.
         """
         met, bounds = self._costs.get(other, {}), self._bounds
         common = [i for i in self.met(one) if i in met or (other, i) in bounds]
         least = _sum([met[i] if i in met else bounds[other, i] for i in common])
-        return self.total(one, common) > least
+        return self.total(one, common) < least
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:
         """Return known costs as an array, configurations × instances."""

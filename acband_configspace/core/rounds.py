@@ -14,7 +14,7 @@ from acband_configspace.core.checks import real_number, whole_number
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundPlan:
     """One round of CSE: all groups race, each on instances of its own, and keep their best."""
 
     n_groups: int
@@ -45,7 +45,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Epoch:
+class EpochPlan:
     """One call of CSE; its winner enters the next epoch."""
 
     index: int
@@ -54,7 +54,7 @@ class Epoch:
     """Configurations in the epoch (n_e): the winner so far and the new ones."""
     budget: int
     """Races the epoch may use (⌊B / c_e⌋)."""
-    rounds: tuple[Round, ...]
+    rounds: tuple[RoundPlan, ...]
 
     @property
     def n_races(self) -> int:
@@ -88,7 +88,7 @@ def survivors(group_size: int, share: Fraction) -> int:
 
 def cse_rounds(
     n: int, *, k: int, budget: int, share: Fraction, n_instances: int | None = None
-) -> tuple[Round, ...]:
+) -> tuple[RoundPlan, ...]:
     """Return the rounds of CSE (Algorithm 1) for n configurations: their sizes are known before.
 
     The paper divides the budget by R = min_x{g^x(n) ≤ k} + min_x{f^x(k) ≤ 1} rounds and
@@ -109,7 +109,7 @@ def cse_rounds(
         shapes.append((1, n, kept, 0))
         n = kept
     return tuple(
-        Round(
+        RoundPlan(
             n_groups=n_groups,
             group_size=size,
             races_per_group=min(budget // (n_groups * len(shapes)), most),  # line 2
@@ -120,7 +120,7 @@ def cse_rounds(
     )
 
 
-def playoff_rounds(n_contestants: int, n_instances: int) -> tuple[Round, ...]:
+def playoff_rounds(n_contestants: int, n_instances: int) -> tuple[RoundPlan, ...]:
     """Return the steps of a playoff: all contestants meet, then the better half of them, and so on.
 
     As in successive halving every step costs about the same number of runs: fewer contestants
@@ -139,7 +139,7 @@ def playoff_rounds(n_contestants: int, n_instances: int) -> tuple[Round, ...]:
     n_before = 0
     for number, (size, share) in enumerate(zip(sizes, shares, strict=True), start=1):
         n_until = max(number, -(-n_instances * share // shares[-1]))
-        steps.append(Round(1, size, n_until - n_before, -(-size // 2), 0))
+        steps.append(RoundPlan(1, size, n_until - n_before, -(-size // 2), 0))
         n_before = n_until
     return tuple(steps)
 

@@ -12,11 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from acband_configspace.core.checks import whole_number
-from acband_configspace.core.frame import UNLIMITED as UNLIMITED
-from acband_configspace.core.frame import Frame, first_true, last_true, least_playoff, share_kept_in
-from acband_configspace.core.frame import Supply as Supply
-from acband_configspace.core.rounds import Epoch as Epoch
-from acband_configspace.core.rounds import Round as Round
+from acband_configspace.core.epochs import UNLIMITED as UNLIMITED
+from acband_configspace.core.epochs import (
+    EpochOutline,
+    first_true,
+    last_true,
+    least_playoff,
+    share_kept_in,
+)
+from acband_configspace.core.epochs import Supply as Supply
+from acband_configspace.core.rounds import EpochPlan as EpochPlan
+from acband_configspace.core.rounds import RoundPlan as RoundPlan
 from acband_configspace.core.rounds import cse_rounds as cse_rounds
 from acband_configspace.core.rounds import playoff_rounds, playoff_trials
 from acband_configspace.core.rounds import share_kept as share_kept
@@ -59,7 +65,7 @@ class Schedule:
     """n_0, from which the sizes of the epochs follow."""
     supply: Supply
     """What there was to plan with."""
-    epochs: tuple[Epoch, ...]
+    epochs: tuple[EpochPlan, ...]
     playoff: int = 0
     """On how many instances, at most, the epoch winners meet in the end."""
     set_aside: int = 0
@@ -111,8 +117,8 @@ class Schedule:
         """
         budget = whole_number("budget", budget, at_least=1)
 
-        def frame_for(n_candidates: int | None) -> Frame:
-            return Frame.checked(
+        def outline_for(n_candidates: int | None) -> EpochOutline:
+            return EpochOutline.checked(
                 k,
                 0.05 if alpha is None else alpha,
                 delta,
@@ -127,15 +133,15 @@ class Schedule:
         if alpha is None and n_candidates is None:
             _refuse_n0(n0)
             n_candidates = _most_candidates(
-                lambda n: _schedule(frame_for(n), budget), supply, at_most=budget * k
+                lambda n: _schedule(outline_for(n), budget), supply, at_most=budget * k
             )
-        frame = frame_for(n_candidates)
-        if budget < (least := frame.minimum_budget):
+        outline = outline_for(n_candidates)
+        if budget < (least := outline.minimum_budget):
             raise ValueError(
-                f"budget must be at least {least} races for {frame.n_candidates} configurations "
-                f"and k={frame.k} but got {budget}"
+                f"budget must be at least {least} races for {outline.n_candidates} configurations "
+                f"and k={outline.k} but got {budget}"
             )
-        return _schedule(frame, budget)
+        return _schedule(outline, budget)
 
     @classmethod
     def for_trials(
@@ -159,8 +165,8 @@ class Schedule:
         """
         n_trials = whole_number("n_trials", n_trials, at_least=2)
 
-        def frame_for(n_candidates: int | None) -> Frame:
-            return Frame.checked(
+        def outline_for(n_candidates: int | None) -> EpochOutline:
+            return EpochOutline.checked(
                 k,
                 0.05 if alpha is None else alpha,
                 delta,
@@ -173,8 +179,8 @@ class Schedule:
             )
 
         def schedule_for(n_candidates: int | None) -> Schedule:
-            frame = frame_for(n_candidates)
-            return _schedule(frame, _largest_budget(frame, n_trials))
+            outline = outline_for(n_candidates)
+            return _schedule(outline, _largest_budget(outline, n_trials))
 
         if alpha is None and n_candidates is None:
             _refuse_n0(n0)
@@ -185,13 +191,13 @@ class Schedule:
 
             # With too few trials even for two configurations, these two race on what there is.
             n_candidates = _most_candidates(schedule_within, supply, at_most=n_trials)
-        frame = frame_for(n_candidates)
-        least = _schedule(frame, frame.minimum_budget).n_trials
+        outline = outline_for(n_candidates)
+        least = _schedule(outline, outline.minimum_budget).n_trials
         if n_trials < least:
-            n_configs = frame.n_candidates + supply.n_given - 1
+            n_configs = outline.n_candidates + supply.n_given - 1
             raise ValueError(
                 f"n_trials must be at least {least} for {n_configs} configurations "
-                f"and k={frame.k} but got {n_trials}"
+                f"and k={outline.k} but got {n_trials}"
             )
         return schedule_for(n_candidates)
 
@@ -210,7 +216,7 @@ class Schedule:
         set_aside: bool = True,
     ) -> int:
         """Return the least number of trials that gives every group at least one race."""
-        frame = Frame.checked(
+        outline = EpochOutline.checked(
             k,
             0.05 if alpha is None else alpha,
             delta,
@@ -221,7 +227,7 @@ class Schedule:
             playoff=playoff,
             set_aside=set_aside,
         )
-        return _schedule(frame, frame.minimum_budget).n_trials
+        return _schedule(outline, outline.minimum_budget).n_trials
 
     @staticmethod
     def minimum_budget(
@@ -235,8 +241,10 @@ class Schedule:
         supply: Supply = UNLIMITED,
     ) -> int:
         """Return the least budget that gives every group of every round at least one race."""
-        frame = Frame.checked(k, alpha, delta, n_candidates, n0, n_epochs=n_epochs, supply=supply)
-        return frame.minimum_budget
+        outline = EpochOutline.checked(
+            k, alpha, delta, n_candidates, n0, n_epochs=n_epochs, supply=supply
+        )
+        return outline.minimum_budget
 
     @property
     def n_configs(self) -> int:
@@ -271,7 +279,7 @@ class Schedule:
 
     def further_epoch(
         self, index: int, *, n_drawn: int, n_races: int, n_trials: int
-    ) -> Epoch | None:
+    ) -> EpochPlan | None:
         """Plan one more epoch from what is left, as many races a configuration as planned so far.
 
         None if that leaves no new configuration, or not :data:`SENSIBLE_RACES` for every group.
@@ -291,7 +299,7 @@ class Schedule:
         )
         if min(round_.races_per_group for round_ in rounds) < SENSIBLE_RACES:
             return None
-        return Epoch(index, n_new + 1, budget, rounds)
+        return EpochPlan(index, n_new + 1, budget, rounds)
 
     def __str__(self) -> str:
         return _as_table(self)
@@ -316,24 +324,24 @@ def sufficient_budget(
     printed drops the term (2E(C_2 + C_3) - C_1 E(E + 1)) / k that its proof arrives at; the crude
     bound covers it.
     """
-    frame = Frame.checked(k, alpha, delta, n_candidates, n0, n_epochs=n_epochs)
-    configurations = frame.n0 + (2 ** (frame.n_epochs + 1) if crude else 0)
-    return configurations / frame.k * math.fsum(frame.weights())
+    outline = EpochOutline.checked(k, alpha, delta, n_candidates, n0, n_epochs=n_epochs)
+    configurations = outline.n0 + (2 ** (outline.n_epochs + 1) if crude else 0)
+    return configurations / outline.k * math.fsum(outline.weights())
 
 
-def _schedule(frame: Frame, budget: int) -> Schedule:
-    n_set_aside = frame.n_set_aside(budget)
-    takes_place = n_set_aside > 0 or not frame.set_aside
+def _schedule(outline: EpochOutline, budget: int) -> Schedule:
+    n_set_aside = outline.n_set_aside(budget)
+    takes_place = n_set_aside > 0 or not outline.set_aside
     return Schedule(
         budget=budget,
-        k=frame.k,
-        alpha=frame.alpha,
-        delta=frame.delta,
-        n_candidates=frame.n_candidates,
-        n0=frame.n0,
-        supply=frame.supply,
-        epochs=frame.epochs(budget),
-        playoff=frame.playoff if takes_place else 0,
+        k=outline.k,
+        alpha=outline.alpha,
+        delta=outline.delta,
+        n_candidates=outline.n_candidates,
+        n0=outline.n0,
+        supply=outline.supply,
+        epochs=outline.epochs(budget),
+        playoff=outline.playoff if takes_place else 0,
         set_aside=n_set_aside,
     )
 
@@ -361,18 +369,18 @@ def _most_candidates(
     return last_true(fits, 1, max(1, most))
 
 
-def _largest_budget(frame: Frame, n_trials: int) -> int:
+def _largest_budget(outline: EpochOutline, n_trials: int) -> int:
     """Return the largest budget for ``n_trials`` that is of use."""
-    if not frame.sizes():  # θ_0 is all there is, and no budget is of any use
+    if not outline.sizes():  # θ_0 is all there is, and no budget is of any use
         return 1
-    n_instances = frame.supply.n_instances
+    n_instances = outline.supply.n_instances
 
     def of_no_use(budget: int) -> bool:
         if n_instances is not None:
-            rounds = [r for epoch in frame.epochs(budget - 1) for r in epoch.rounds]
+            rounds = [r for epoch in outline.epochs(budget - 1) for r in epoch.rounds]
             if all(r.races_per_group == n_instances for r in rounds):
                 return True
-        return _schedule(frame, budget).n_trials > n_trials
+        return _schedule(outline, budget).n_trials > n_trials
 
     return max(1, first_true(of_no_use, 1) - 1)
 

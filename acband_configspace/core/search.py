@@ -25,13 +25,13 @@ the runners-up of a pass enter the next, an instance of its own for each group.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.frame import last_true
+from acband_configspace.core.epochs import last_true
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.memory import UNKNOWN, Memory, Total
 from acband_configspace.core.race import Outcome, Race, RaceId
@@ -56,11 +56,14 @@ LEAD_SHARE = 0.5
 NOISE_SAMPLE = 32
 #: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
 ENOUGH_REPEATS = 4
-#: After so many passes in which nothing had to be run there is nothing left to learn.
+#: Of those left in the last pass, so many count as good besides the champion.
+MOST_BEST = 4
+#: After so many passes in a row that brought no new configuration, and in which nothing had to be
+#: run or nobody kept up with the champion, there is nothing left to learn.
 MOST_IDLE_PASSES = 20
-#: Longer passes than 2 to this power times the first need no plan: in a small space there can be
-#: thousands of short ones.
-MOST_DOUBLINGS = 40
+#: The trials of the longest pass. In a small space there can be thousands of passes that turn out
+#: short, and powers of their number have no end.
+LONGEST_PASS = 2**40
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,13 @@ class SearchSchedule:
 
 
 def search_schedule(
-    *, n_trials: float, k: int, first_pass: int, racing: bool, n_given: int = 1
+    *,
+    n_trials: float,
+    k: int,
+    first_pass: int,
+    growth: float,
+    racing: bool,
+    n_given: int = 1,
 ) -> SearchSchedule:
     """Plan the passes beforehand, each as long as it can be."""
     passes: list[PassPlan] = []
@@ -133,6 +142,7 @@ def search_schedule(
             len(passes) + 1,
             left=n_trials - n_used,
             first_pass=first_pass,
+            growth=growth,
             share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
             at_least=n_given if not passes else 1,
             limit=n_trials,
@@ -143,15 +153,36 @@ def search_schedule(
 
 
 def plan_pass(
-    number: int, *, left: float, first_pass: int, share: float, at_least: int, limit: float
+    number: int,
+    *,
+    left: float,
+    first_pass: int,
+    growth: float,
+    share: float,
+    at_least: int,
+    limit: float,
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = first_pass * 2 ** min(number - 1, MOST_DOUBLINGS)
+    wanted = min(LONGEST_PASS, round(first_pass * growth ** min(number - 1, 500)))
     # What would be left is too little for the pass after this one.
     n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
     n_entrants = int(min(n_entrants, left))
     return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
+
+
+@dataclass(frozen=True)
+class KnownBest:
+    """What whoever draws new configurations may want to know. Configurations are numbers."""
+
+    pass_number: int
+    """The pass they are for, from 1."""
+    best: tuple[int, ...]
+    """The best so far, the champion first; those that were given, before there is one."""
+
+
+Draw = Callable[[int, KnownBest], int]
+"""Asked for n configurations in all, returns how many of them there are."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +210,8 @@ class Search:
         How many configurations race together.
     first_pass : int
         Trials of the first pass.
+    growth : float
+        How many times as long as the one before each further pass is.
     instances : Instances
         What instance numbers stand for.
     draw : callable
@@ -200,8 +233,9 @@ class Search:
         racing: bool,
         k: int,
         first_pass: int,
+        growth: float,
         instances: Instances,
-        draw: Callable[[int], int],
+        draw: Draw,
         n_given: int,
         n_trials: float,
         seed: int,
@@ -210,6 +244,7 @@ class Search:
         self._racing = racing
         self._k = k
         self._first_pass = first_pass
+        self._growth = growth
         self._instances = instances
         self._draw = draw
         self._n_given = n_given
@@ -219,6 +254,7 @@ class Search:
         self._pool_size = instances.n_distinct
         self._noise: float | None = None
         self._n_idle_passes = 0
+        self._last_left: list[int] = []
         self.memory = Memory()
         """What is known."""
         self.plans: list[PassPlan] = []
@@ -227,8 +263,6 @@ class Search:
         """The best configuration so far on all instances that it has met."""
         self.leader: int | None = None
         """The incumbent: the champion, or who leads it in this pass."""
-        self.leader_met: tuple[int, ...] = ()
-        """The instances that the leader was judged on."""
         self.n_entered = 0
         """How many configurations have raced."""
         self.n_started = 0
@@ -280,11 +314,11 @@ class Search:
         return self.memory.finishing_cost(racer, instance)
 
     def _lead(self, rival: int, instances: Sequence[int]) -> None:
-        """Let a configuration lead that has finished, unless it is known to be worse."""
+        """Let a configuration lead that has finished, if it is known to be better."""
         if not self.memory.has_finished(rival, instances):
             return
-        if self.leader is None or not self.memory.is_worse(rival, self.leader):
-            self.leader, self.leader_met = rival, tuple(instances)
+        if self.leader in (None, rival) or self.memory.is_better(rival, self.leader):
+            self.leader = rival
 
     def _advance(self) -> None:
         """Go on to the next round in which anything has to be run."""
@@ -329,12 +363,14 @@ class Search:
 
     # --- passes -------------------------------------------------------------------------------
 
-    def _run(self) -> Iterator[SearchRound]:
+    def _run(self) -> Generator[SearchRound, None, None]:
         while (plan := self._plan()) is not None:
             self.plans.append(plan)
-            self.n_started_before = self.n_started
-            yield from self._pass(plan)
-            idle = self.n_started == self.n_started_before
+            self.n_started_before, n_entered_before = self.n_started, self.n_entered
+            somebody_kept_up = yield from self._pass(plan)
+            nothing_run = self.n_started == self.n_started_before
+            hopeless = self.champion is not None and not somebody_kept_up
+            idle = nothing_run or (hopeless and self.n_entered == n_entered_before)
             self._n_idle_passes = self._n_idle_passes + 1 if idle else 0
 
     def _plan(self) -> PassPlan | None:
@@ -356,12 +392,14 @@ class Search:
             number,
             left=left,
             first_pass=self._first_pass,
+            growth=self._growth,
             share=share,
             at_least=self._n_given if number == 1 else 1,
             limit=self._n_trials,
         )
 
-    def _pass(self, plan: PassPlan) -> Iterator[SearchRound]:
+    def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
+        """Race a pass; return whether anybody was left after its first round."""
         rng = np.random.default_rng([self._seed, 2, plan.number])
         order = _Order(self._champion_first(rng), self._pool_size)
         alive = self._entrants(plan, rng)
@@ -370,11 +408,9 @@ class Search:
         met = order.first(1)
         yield self._first_round(alive, met[0])
         alive = self._after_first_round(alive, met[0])
-        number = 1
-        while alive:
-            n_more = self._n_more(alive, order, len(met), plan)
-            if n_more < 1:
-                return
+        somebody_kept_up = bool(alive)
+        number, last = 1, False
+        while alive and not last and (n_more := self._n_more(alive, order, len(met), plan)):
             met = order.first(len(met) + n_more)
             last = len(alive) == 1
             if self._racing:  # the champion sets the pace
@@ -384,20 +420,25 @@ class Search:
             groups = self._groups(rng.permutation(alive).tolist())
             yield self._further_round(number, groups, met, self._allowances(alive, met))
             alive = self._after_further_round(groups, met)
-            if last:
-                return
+        return somebody_kept_up
 
     # --- the first round ----------------------------------------------------------------------
 
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
-        n_there = self._draw(self.n_entered + plan.n_entrants)
+        n_there = self._draw(self.n_entered + plan.n_entrants, self._known_best(plan))
         new = list(range(self.n_entered, min(n_there, self.n_entered + plan.n_entrants)))
         self.n_entered += len(new)
         if new:
             return new
         others = [number for number in range(self.n_entered) if number != self.champion]
         return [int(number) for number in rng.permutation(others)[: plan.n_entrants]]
+
+    def _known_best(self, plan: PassPlan) -> KnownBest:
+        if self.champion is None:
+            return KnownBest(plan.number, tuple(range(self._n_given)))
+        others = (racer for racer in self._last_left if racer != self.champion)
+        return KnownBest(plan.number, (self.champion, *others))
 
     def _champion_first(self, rng: np.random.Generator) -> list[int]:
         """Return what the champion has met, in random order; quick ones first in races.
@@ -438,7 +479,7 @@ class Search:
             else:
                 alive += _best(costs, max(1, round(len(group) / FIRST_CUT)))
         if self.champion is None and self.leader is not None and self.leader not in alive:
-            alive.append(self.leader)  # it shares the lowest cost of all, and somebody must go on
+            alive.insert(0, self.leader)  # it shares the lowest cost, and somebody must go on
         return self._after_round(alive, [instance])
 
     # --- further rounds -----------------------------------------------------------------------
@@ -521,7 +562,10 @@ class Search:
             best = min(totals, key=totals.__getitem__)
             if totals[best] < pace:
                 self._lead(best, met)
-        return [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        alive = [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        if 1 <= len(alive) <= MOST_BEST:
+            self._last_left = sorted(alive, key=totals.__getitem__)
+        return alive
 
     def _reach(self, pace: Total, n_met: int) -> Total:
         """Return the most that leaves a configuration within reach of the champion."""

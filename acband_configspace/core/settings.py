@@ -12,6 +12,11 @@ from acband_configspace.core.stopping import checked_early_stopping
 
 #: What becomes of races that early decisions saved.
 SPENDINGS = ("nothing", "configurations")
+#: Where new configurations may come from.
+PROPOSALS = ("uniform", "learned")
+#: How many times as long as the one before a pass is; shorter ones learn sooner.
+GROWTH = 2.0
+LEARNING_GROWTH = 1.1
 #: What θ_0 may be.
 FIRSTS = ("default", "random")
 
@@ -41,7 +46,10 @@ class Settings:
     """Whether results are kept from round to round, and configurations meet on common instances.
     None: yes, unless an option of the paper's schedule is given."""
     first_pass: int = 25
-    """With memory: how many trials the first pass may take; each further one, twice as many."""
+    """With memory: how many trials the first pass may take; further ones are longer."""
+    proposals: Any = "uniform"
+    """Where new configurations come from: "uniform"; "learned", half of them near the best so far;
+    or an object of the user's own with ``propose``."""
     first: Literal["default", "random"] = "default"
     """θ_0: the space's default configuration, or a random one as in the paper."""
     alpha: float | None = None
@@ -69,6 +77,13 @@ class Settings:
     def __post_init__(self) -> None:
         self._check_numbers()
         self._choose_memory()
+        if isinstance(self.proposals, str) and self.proposals not in PROPOSALS:
+            names = ", ".join(map(repr, PROPOSALS))
+            raise ValueError(f"proposals must be one of {names} but got {self.proposals!r}")
+        if not isinstance(self.proposals, str) and not hasattr(self.proposals, "propose"):
+            raise TypeError(
+                f"proposals must be a name or have a method propose but got {self.proposals!r}"
+            )
         if self.first not in FIRSTS:
             raise ValueError(f"first must be 'default' or 'random' but got {self.first!r}")
         if self.spend not in SPENDINGS:
@@ -112,6 +127,11 @@ class Settings:
         if not self.memory:
             return 2
         return 4 if racing else 8
+
+    @property
+    def growth(self) -> float:
+        """How many times as long as the one before each pass is."""
+        return GROWTH if self.proposals == "uniform" else LEARNING_GROWTH
 
     def settings(self) -> dict[str, Any]:
         """Return the options that are not the default's, as facades and simulations take them."""

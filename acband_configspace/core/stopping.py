@@ -42,7 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.core.checks import probability, real_number
-from acband_configspace.core.rounds import Round
+from acband_configspace.core.rounds import RoundPlan
 from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.statistics import Flags, Statistic, Wins
 
@@ -78,7 +78,7 @@ def level_for_run(overall: float, schedule: Schedule) -> float:
     return probability("overall", overall) / max(1, n_rounds)
 
 
-def decided(wins: Counts, n_raced: Counts | int, plan: Round, early_stopping: float) -> Flags:
+def decided(wins: Counts, n_raced: Counts | int, plan: RoundPlan, early_stopping: float) -> Flags:
     """Return whether groups are decided that have won so much, (…, racers), in so many races.
 
     Survivors are the ``plan.survivors`` with the most wins, ties in the group's order.
@@ -95,7 +95,7 @@ def decided(wins: Counts, n_raced: Counts | int, plan: Round, early_stopping: fl
     return result
 
 
-def _bar(plan: Round, level: float) -> float:
+def _bar(plan: RoundPlan, level: float) -> float:
     """Return c, which M must reach."""
     n, f = plan.group_size, plan.survivors
     return n * (n - 1) / (2 * f * (n - f) * level)

@@ -155,7 +155,7 @@ class Journal:
     def pause(self) -> None:
         """Let others have the run until the next line is written; nobody may have added to it."""
         if self._descriptor is not None:
-            if os.fstat(self._descriptor).st_size > self._n_bytes:  # a torn line
+            if os.fstat(self._descriptor).st_size > self._n_bytes:  # of a write that failed
                 os.ftruncate(self._descriptor, self._n_bytes)
             self.close()
             self._paused = True
@@ -176,6 +176,7 @@ class Journal:
         self._close_file()
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         self._n_bytes = n_bytes
+        self._paused = False
 
     def _close_file(self) -> None:
         descriptor, self._descriptor = self._descriptor, None

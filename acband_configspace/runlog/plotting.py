@@ -1,26 +1,35 @@
 """Pictures of a run, its plan and the guarantee; needs the extra ``plot`` (matplotlib).
 
-Every function draws on the axes given, or on new ones, and returns them.
+Every function draws on the axes given, or on new ones, and returns them. A run is given as its
+directory, as a :class:`~acband_configspace.runlog.replay.Run`, or as its facade.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from acband_configspace.core.schedule import Schedule, sufficient_budget
-from acband_configspace.runlog.bracket import PlayedEpoch, PlayedRound, incumbents, played_epochs
-from acband_configspace.runlog.run import Run
+from acband_configspace.core.search import SearchSchedule
+from acband_configspace.runlog.charts import heights_of
+from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound
+
+AnyRun = Run | str | Path | object
+"""A run, its directory, or its facade."""
 
 #: Colours that those who cannot tell red from green can tell apart, on screen and in print.
-WINNER, SURVIVOR, DROPPED, OPEN = "#d55e00", "#0072b2", "#9fa8b2", "#8aa3b8"
+WINNER, SURVIVOR, DROPPED, OPEN = "#d55e00", "#0072b2", "#9fa8b2", "#e69f00"
+TEST = "#009e73"
 EPOCHS = ("#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 
 
@@ -33,66 +42,93 @@ class _Column:
     heights: Mapping[int, float]
 
 
-def plot_elimination(run: Run, ax: Axes | None = None) -> Axes:
-    """Draw who met whom and who went on: a column per round, the winner's path marked.
+def plot_elimination(run: AnyRun, ax: Axes | None = None) -> Axes:
+    """Draw who met whom and who went on: a column per round, the incumbent's path marked.
 
     Dots that touch are a group; a ring has found no group and goes on without racing. Columns get
-    narrower with every round, and wider again as an epoch brings new challengers.
+    narrower with every round, and wider again as an epoch or a pass brings new challengers.
     """
-    epochs = played_epochs(run)
-    columns = _columns(epochs)
+    run = Run.of(run)
+    columns = _columns(run.epochs)
     ax = _axes(ax, width=max(6.0, 0.42 * len(columns) + 2.0), height=4.2)
-    winner = next((e.winner for e in reversed(epochs) if e.winner is not None), None)
     for left, (before, column) in enumerate(itertools.pairwise(columns)):
-        _connect(ax, left, before, column, winner)
+        _connect(ax, left, before, column, run.incumbent)
     for position, column in enumerate(columns):
-        _draw_column(ax, position, column, winner)
-    _label_columns(ax, columns)
-    _legend(ax, run, winner)
+        _draw_column(ax, position, column, run.incumbent)
+    _label_columns(ax, run, columns)
+    _legend(ax, run)
     return ax
 
 
 def plot_incumbent(
-    run: Run, ax: Axes | None = None, *, test_costs: Mapping[int, float] | None = None
+    run: AnyRun, ax: Axes | None = None, *, test_costs: Mapping[int, float] | None = None
 ) -> Axes:
-    """Draw the incumbent's mean cost over the time of the run.
-
-    Its training cost is the mean over its races up to then, in which a race it lost counts with
-    what it had cost until it was stopped: too little, so the line is a lower bound.
+    """Draw the incumbent's estimated mean cost over the time of the run, and the default's.
 
     Parameters
     ----------
-    run : Run
+    run : Run | str | Path | facade
+        The run, its directory, or its facade.
     ax : Axes | None
+        Where to draw.
     test_costs : Mapping[int, float] | None
         What the configurations cost on test instances, by their numbers; drawn beside it.
     """
+    run = Run.of(run)
     ax = _axes(ax, width=6.4, height=3.4)
-    changes = incumbents(run)
-    times, costs = _training_costs(run, changes)
-    ax.step(times, costs, where="post", color=SURVIVOR, label="training, in its races so far")
+    _draw_training(ax, run)
     if test_costs:
-        known = [(t, test_costs[number]) for t, number in changes if number in test_costs]
-        known = [(t, cost) for t, cost in known if np.isfinite(cost)] or [(0.0, np.nan)]
-        test_times = [*(time for time, _ in known), run.elapsed]
-        test = [cost for _, cost in known]
-        ax.step(test_times, [*test, *test[-1:]], where="post", color=WINNER, label="test")
-    for time, number in changes[1:]:
-        ax.axvline(time, color="0.85", linewidth=0.8, zorder=0)
-        at_the_top = ax.get_xaxis_transform()
-        ax.text(time, 0.99, f"#{number}", transform=at_the_top, fontsize=7, color="0.35", va="top")
+        known = [
+            (lead.since, test_costs[lead.configuration])
+            for lead in run.leads
+            if np.isfinite(test_costs.get(lead.configuration, np.inf))
+        ] or [(0.0, np.nan)]
+        times = [*(time for time, _ in known), run.elapsed]
+        costs = [cost for _, cost in known]
+        ax.step(times, [*costs, costs[-1]], where="post", color=TEST, label="test")
+    for lead in run.leads[1:]:
+        ax.axvline(lead.since, color="0.85", linewidth=0.8, zorder=0)
+        ax.text(
+            lead.since, 0.99, f"#{lead.configuration}", transform=ax.get_xaxis_transform(),
+            fontsize=7, color="0.35", va="top",
+        )  # fmt: skip
     ax.margins(y=0.14)
-    if min(costs, default=0.0) >= 0:
+    if min((lead.best for lead in run.leads if lead.best is not None), default=0.0) >= 0:
         ax.set_ylim(bottom=0)
     ax.set_xlim(0, max(run.elapsed, 1e-9))
     ax.set_xlabel("seconds since the start")
-    ax.set_ylabel("mean run time (s)" if run.racing else "mean cost")
-    ax.legend(frameon=False, fontsize=8, loc="lower left")
+    ax.set_ylabel("mean run time (s)" if run.racing else f"mean {run.header.objective}")
+    # Below, where no number of an incumbent stands.
+    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     return ax
 
 
-def plot_schedule(schedule: Schedule, ax: Axes | None = None) -> Axes:
-    """Draw how many races every round may use, and how many configurations it starts with."""
+def _draw_training(ax: Axes, run: Run) -> None:
+    steps = [(lead.since, lead.best, lead.estimate) for lead in run.leads]
+    known = [
+        (time, best, e.error or 0.0)
+        for time, best, e in steps
+        if e is not None and best is not None
+    ]
+    times = np.array([*(time for time, _, _ in known), *((run.elapsed,) if known else ())])
+    costs = np.array([*(best for _, best, _ in known), *(best for _, best, _ in known[-1:])])
+    errors = np.array([*(e for _, _, e in known), *(e for _, _, e in known[-1:])])
+    ax.step(times, costs, where="post", color=WINNER, label="the best incumbent, in training")
+    low, high = costs - 2 * errors, costs + 2 * errors
+    ax.fill_between(times, low, high, step="post", color=WINNER, alpha=0.15, linewidth=0)
+    default = None if run.comparison is None else run.comparison.default_estimate
+    if default is not None:
+        label = "the default, at least" if default.at_least else "the default"
+        ax.axhline(default.mean, color=SURVIVOR, linestyle="--", linewidth=1.2, label=label)
+
+
+def plot_schedule(schedule: Schedule | SearchSchedule, ax: Axes | None = None) -> Axes:
+    """Draw how many races every round may use, and how many configurations it starts with.
+
+    Of the search with memory: how many trials every pass may use.
+    """
+    if isinstance(schedule, SearchSchedule):
+        return _plot_passes(schedule, ax)
     rounds = [
         (epoch.index, number, round_)
         for epoch in schedule.epochs
@@ -100,21 +136,32 @@ def plot_schedule(schedule: Schedule, ax: Axes | None = None) -> Axes:
     ]
     ax = _axes(ax, width=max(5.0, 0.5 * len(rounds) + 1.5), height=3.4)
     for position, (epoch, _, round_) in enumerate(rounds):
-        colour = EPOCHS[(epoch - 1) % len(EPOCHS)]
-        ax.bar(position, round_.n_races, color=colour, width=0.8)
-        ax.annotate(
-            f"{round_.n_configs}",
-            (position, round_.n_races),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-        )
+        _bar(ax, position, round_.n_races, round_.n_configs, EPOCHS[(epoch - 1) % len(EPOCHS)])
     ax.set_xticks(range(len(rounds)), [f"{epoch}.{number}" for epoch, number, _ in rounds])
     ax.tick_params(axis="x", labelsize=8, rotation=90 if len(rounds) > 18 else 0)
     ax.set_xlabel("epoch.round (above the bars: configurations at its start)")
     ax.set_ylabel("races at most")
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
+
+
+def _plot_passes(schedule: SearchSchedule, ax: Axes | None) -> Axes:
+    ax = _axes(ax, width=5.0, height=3.4)
+    for position, plan in enumerate(schedule.passes):
+        _bar(ax, position, plan.n_trials, plan.n_entrants, SURVIVOR)
+    ax.set_xticks(range(len(schedule.passes)), [str(plan.number) for plan in schedule.passes])
+    ax.set_xlabel("pass (above the bars: configurations that enter it)")
+    ax.set_ylabel("trials at most")
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    return ax
+
+
+def _bar(ax: Axes, position: int, height: int, above: int, colour: str) -> None:
+    ax.bar(position, height, color=colour, width=0.8)
+    ax.annotate(
+        f"{above:,}", (position, height), xytext=(0, 2), textcoords="offset points", ha="center",
+        fontsize=8,
+    )  # fmt: skip
 
 
 def plot_sufficient_budget(
@@ -166,25 +213,8 @@ def _columns(epochs: Sequence[PlayedEpoch]) -> list[_Column]:
     for epoch in epochs:
         for round_ in epoch.rounds:
             before = columns[-1].heights if columns else {}
-            columns.append(_Column(epoch, round_, dict(_heights(round_, before))))
+            columns.append(_Column(epoch, round_, dict(heights_of(round_, before))))
     return columns
-
-
-def _heights(round_: PlayedRound, before: Mapping[int, float]) -> Iterator[tuple[int, float]]:
-    """Stack the groups around zero, each near where its members come from."""
-    blocks = [list(group.members) for group in round_.groups]
-    blocks += [[number] for number in round_.carried]
-    for block in blocks:
-        block.sort(key=lambda number: before.get(number, 0.0))
-    blocks.sort(key=lambda block: float(np.mean([before.get(n, 0.0) for n in block])))
-    gap = 0.7
-    total = sum(map(len, blocks)) + gap * (len(blocks) - 1)
-    height = -(total - 1) / 2
-    for block in blocks:
-        for number in block:
-            yield number, height
-            height += 1
-        height += gap
 
 
 def _connect(ax: Axes, left: int, before: _Column, after: _Column, winner: int | None) -> None:
@@ -230,81 +260,54 @@ def _draw_column(ax: Axes, position: int, column: _Column, winner: int | None) -
         )
 
 
-def _label_columns(ax: Axes, columns: Sequence[_Column]) -> None:
+def _label_columns(ax: Axes, run: Run, columns: Sequence[_Column]) -> None:
     """Say below how many races a round took, and above whose epoch it is."""
     top = max((max(column.heights.values()) for column in columns), default=0.0) + 1.2
     ax.set_ylim(-top, top)
-    above = ax.get_xaxis_transform()  # names stand at the same height in every picture
     ax.set_xlim(-0.7, len(columns) - 0.3)
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
-    n_races = [sum(group.n_races for group in column.round.groups) for column in columns]
-    ax.set_xticks(range(len(columns)), [str(n) for n in n_races])
+    ax.set_xticks(range(len(columns)), [str(len(column.round.races)) for column in columns])
     ax.tick_params(axis="x", length=0, labelsize=7, rotation=90 if len(columns) > 30 else 0)
-    ax.set_xlabel("rounds, from left to right; below each: races that decided it")
-    n_passes = max((column.epoch.pass_number for column in columns), default=1)
+    ax.set_xlabel("rounds, from left to right; below each: its races")
     start = 0
-    for position, column in enumerate(columns):
-        last = position + 1 == len(columns) or columns[position + 1].epoch is not column.epoch
-        if not last:
-            continue
-        if column.epoch.index % 2:
-            ax.axvspan(start - 0.5, position + 0.5, color="0.96", zorder=0, linewidth=0)
-        wide = position - start > 0
-        name = column.epoch.name if wide or column.epoch.is_playoff else f"{column.epoch.index}"
-        ax.text(
-            (start + position) / 2, 1.01, name, ha="center", fontsize=7, color="0.3",
-            transform=above,
-        )  # fmt: skip
-        if column.epoch.index == 1 and n_passes > 1:
-            ax.axvline(start - 0.5, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
-            text = f"pass {column.epoch.pass_number}"
-            ax.text(start - 0.5, 1.06, text, fontsize=8, weight="bold", transform=above)
-        start = position + 1
+    for number, epoch in enumerate(run.epochs):
+        end = start + len(epoch.rounds)
+        if number % 2 == 0:
+            ax.axvspan(start - 0.5, end - 0.5, color="0.96", zorder=0, linewidth=0)
+        _name_epoch(ax, run, epoch, start, end)
+        start = end
 
 
-def _legend(ax: Axes, run: Run, winner: int | None) -> None:
+def _name_epoch(ax: Axes, run: Run, epoch: PlayedEpoch, start: int, end: int) -> None:
+    above = ax.get_xaxis_transform()  # names stand at the same height in every picture
+    is_pass = bool(run.header.settings.memory)
+    short = f"{epoch.pass_number if is_pass else epoch.index}"
+    name = epoch.name if end - start > 1 or epoch.is_playoff else short
+    middle = (start + end - 1) / 2
+    ax.text(middle, 1.01, name, ha="center", fontsize=7, color="0.3", transform=above)
+    if not is_pass and epoch.index == 1 and len(run.plans) > 1:
+        ax.axvline(start - 0.5, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+        text = f"pass {epoch.pass_number}"
+        ax.text(start - 0.5, 1.06, text, fontsize=8, weight="bold", transform=above)
+
+
+def _legend(ax: Axes, run: Run) -> None:
     def dot(marker: str, colour: str, label: str, face: str | None = None) -> Line2D:
         return Line2D(
             [], [], marker=marker, linestyle="", color=colour, label=label, markersize=5,
             markerfacecolor=face or colour,
         )  # fmt: skip
 
-    handles = [
-        dot("o", SURVIVOR, "goes on"),
-        dot("X", DROPPED, "is out"),
-        dot("o", SURVIVOR, "found no group", "white"),
-    ]
-    if run.races and any(
-        g.survivors is None for e in played_epochs(run) for r in e.rounds for g in r.groups
-    ):
+    handles = [dot("o", SURVIVOR, "goes on"), dot("X", DROPPED, "is out")]
+    if any(round_.carried for round_ in run.rounds):
+        handles.append(dot("o", SURVIVOR, "found no group", "white"))
+    if any(round_.is_open for round_ in run.rounds):
         handles.append(dot("o", OPEN, "undecided"))
-    if winner is not None:
-        name = f"the winner, configuration {winner}"
+    if run.incumbent is not None:
+        name = f"the incumbent, {run.label(run.incumbent)}"
         handles.insert(0, Line2D([], [], color=WINNER, linewidth=2.4, marker="o", label=name))
     ax.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=5, frameon=False,
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False,
         fontsize=8,
     )  # fmt: skip
-
-
-def _training_costs(
-    run: Run, changes: Sequence[tuple[float, int]]
-) -> tuple[list[float], list[float]]:
-    """Return the incumbent's mean cost so far at every race that changed it, or who it is."""
-    sums: dict[int, tuple[float, int]] = {}
-    pending = list(changes)
-    incumbent = pending.pop(0)[1]
-    times, costs = [], []
-    for race in run.races:
-        for trial in race.trials:
-            if np.isfinite(trial.cost):
-                total, n = sums.get(trial.configuration, (0.0, 0))
-                sums[trial.configuration] = total + trial.cost, n + 1
-        while pending and pending[0][0] <= race.walltime:
-            incumbent = pending.pop(0)[1]
-        if incumbent in sums:
-            times.append(race.walltime)
-            total, n = sums[incumbent]
-            costs.append(total / n)
-    return times, costs

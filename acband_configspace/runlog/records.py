@@ -13,11 +13,11 @@ import numpy as np
 
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
-from acband_configspace.core.frame import Supply
+from acband_configspace.core.epochs import Supply
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, RaceId
-from acband_configspace.core.rounds import Epoch, Round
+from acband_configspace.core.rounds import EpochPlan, RoundPlan
 from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search import PassPlan
 from acband_configspace.core.settings import Settings
@@ -110,6 +110,8 @@ class Header:
     own_statistic: str | None = None
     """The user's own statistic, as it prints: the journal cannot hold it, so that the settings
     read back have "wins" in its place."""
+    own_proposals: str | None = None
+    """Likewise, the user's own proposals; the settings read back have "learned"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +171,20 @@ def header_line(header: Header, identity: Mapping[str, Any]) -> dict[str, Any]:
     values = {
         option.name: getattr(header, option.name)
         for option in dataclasses.fields(header)
-        if option.name not in ("settings", "own_statistic")
+        if option.name != "settings"
     }
-    statistic, own = _statistic_as_json(header.settings.statistic)
     settings = {
         option.name: getattr(header.settings, option.name)
         for option in dataclasses.fields(Settings)
         if option.init
     }
-    values["settings"] = {**settings, "statistic": statistic}
-    values["own_statistic"] = own if own is not None else header.own_statistic
+    settings["statistic"], own = _statistic_as_json(header.settings.statistic)
+    if own is not None:
+        values["own_statistic"] = own
+    if not isinstance(header.settings.proposals, str):
+        settings["proposals"] = "learned"  # passes grow alike
+        values["own_proposals"] = short_text(header.settings.proposals)
+    values["settings"] = settings
     return {"format": FORMAT, "header": values, "identity": dict(identity)}
 
 
@@ -313,7 +319,7 @@ def plan_from(line: Mapping[str, Any]) -> Plan:
 def schedule_from(values: Mapping[str, Any]) -> Schedule:
     """Return a schedule whose values ``dataclasses.asdict`` gave."""
     epochs = tuple(
-        Epoch(**{**epoch, "rounds": tuple(Round(**round_) for round_ in epoch["rounds"])})
+        EpochPlan(**{**epoch, "rounds": tuple(RoundPlan(**round_) for round_ in epoch["rounds"])})
         for epoch in values["epochs"]
     )
     return Schedule(**{**values, "supply": Supply(**values["supply"]), "epochs": epochs})

@@ -1,39 +1,401 @@
-"""One HTML page about a run: plan and what happened, pictures, winners, trials, configurations.
+"""One HTML page about a run: how much better than the default, and how it came to that.
 
-All is in the page itself; it opens without a network. Needs the extra ``plot``.
+All is in the page itself, pictures too; it opens without a network and runs no scripts.
 """
 
 from __future__ import annotations
 
-import html
-import io
+import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+import jinja2
+from markupsafe import Markup
 
 from acband_configspace._version import __version__
-from acband_configspace.runlog.bracket import PlayedEpoch, incumbents, played_epochs
-from acband_configspace.runlog.plotting import plot_elimination, plot_incumbent, plot_schedule
-from acband_configspace.runlog.run import CAUSES, Run, Trial
-from acband_configspace.runlog.style import STYLE
+from acband_configspace.core.ends import End
+from acband_configspace.core.passes import SchedulePlan
+from acband_configspace.runlog.charts import (
+    BarChart,
+    CostChart,
+    DotChart,
+    cost_chart,
+    elimination_chart,
+    races_chart,
+    shown_epochs,
+)
+from acband_configspace.runlog.estimates import Lead
+from acband_configspace.runlog.replay import FATES, Run, Trial
+from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound
+from acband_configspace.runlog.words import counted, number, seconds, verdict
 
 #: More configurations than this make the page slow to open; the CSV file has them all.
 MOST_CONFIGURATIONS = 500
+#: Of more incumbents, passes or rounds than this the last ones are listed.
+MOST_ROWS = 300
+#: Of more plans than this the last one is named.
+MOST_PLANS = 8
 
 _MEANING = {
     "won": "finished first",
-    "finished": "came to its end, but not alone at the top",
-    "lost": "stopped, since another one had won",
-    "cutoff": "met the cutoff",
-    "memory": "met the memory limit",
-    "crash": "crashed",
+    End.FINISHED.value: "came to its end, but not alone at the top",
+    End.LOST.value: "stopped, since another one had won or it was too slow",
+    End.CUTOFF.value: "reached the cutoff",
+    End.MEMORY.value: "reached the memory limit",
+    End.CRASHED.value: "crashed",
+    End.CANCELLED.value: "the whole race was stopped",
 }
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    title: str
+    is_number: bool = False
+    is_long: bool = False
+    """Whether its texts are, so that they may need several lines."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; rows may be marked."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[object]]
+    marked: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a title, and what there is of a sentence, a picture and a table."""
+
+    title: str
+    text: str = ""
+    chart: CostChart | DotChart | BarChart | None = None
+    legend: Sequence[tuple[str, str]] = ()
+    """Kinds of marks (classes of the page's style) and what they mean."""
+    table: Table | None = None
+    after: Sequence[str] = ()
+    """A list below."""
+    after_title: str = ""
+    folded: bool = False
+    """Whether the table is shown on demand."""
+    chart_kind: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "chart_kind", type(self.chart).__name__)
+
+
+def html_report(run: Run | str | Path | object) -> str:
+    """Return the page about a run, finished or not.
+
+    Parameters
+    ----------
+    run : Run | str | Path | facade
+        The run, its directory, or its facade.
+    """
+    run = Run.of(run)
+    note = run.recorded.note("verdict")
+    page = _environment().get_template("report.html").render(
+        title=f"AC-Band run {run.directory.parent.name}",
+        directory=run.directory,
+        state=_state(run),
+        verdict=verdict(run),
+        tested=None if note is None else note.values.get("text"),
+        problem=run.problem,
+        tiles=_tiles(run),
+        sections=[*_sections(run)],
+        footer=f"acband-configspace {__version__}, {time.strftime('%Y-%m-%d %H:%M')}",
+    )  # fmt: skip
+    return page.encode("utf-8", "backslashreplace").decode()  # names of files may be no UTF-8
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("acband_configspace.runlog"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
+def _state(run: Run) -> str:
+    if run.finished:
+        return f"Finished: {run.finished}."
+    if run.races:
+        return "Running or interrupted; this is how far it is. Start it again and it goes on."
+    return "No race is over yet."
+
+
+def _tiles(run: Run) -> list[tuple[str, str]]:
+    return [
+        (run.label(run.incumbent), "incumbent"),
+        (f"{len(run.races):,}", "races"),
+        (f"{len(run.trials):,}", "trials"),
+        (f"{len(run.configurations):,}", "configurations"),
+        (seconds(run.elapsed), "elapsed"),
+        (seconds(run.cpu_time), "CPU time"),
+    ]
+
+
+def _sections(run: Run) -> Iterable[Section]:
+    if run.races:
+        yield _cost(run)
+        yield _incumbent(run)
+        yield _leads(run)
+        yield _elimination(run)
+        yield _epochs(run)
+        yield _rounds(run)
+        yield _ends(run)
+        yield _configurations(run)
+    yield _settings(run)
+
+
+# --- the incumbent ----------------------------------------------------------------------------
+
+
+def _cost(run: Run) -> Section:
+    legend = [
+        ("line", "the best incumbent so far"),
+        ("band", "± 2 standard errors"),
+        ("default-line", "the default"),
+    ]
+    return Section(
+        "The incumbent's cost over time",
+        "Estimated by all that is known today, on the instances that each incumbent and the "
+        "present one have met. These are training instances: on others the gain may be smaller.",
+        chart=cost_chart(run),
+        legend=legend,
+    )
+
+
+def _incumbent(run: Run) -> Section:
+    incumbent = run.incumbent
+    values = {} if incumbent is None else run.values(incumbent)
+    default = run.default
+    names = sorted({*values, *default})
+    changed = [i for i, name in enumerate(names) if values.get(name) != default.get(name)]
+    if incumbent is None:
+        text = "Nobody has finished a race yet."
+    elif not changed:
+        text = "The incumbent is the default configuration itself."
+    else:
+        text = (
+            f"The incumbent is configuration {run.label(incumbent)}, which differs from the "
+            f"default in {counted(len(changed), 'value')}."
+        )
+    columns = [
+        Column("hyperparameter"),
+        Column("default", True),
+        Column(f"incumbent {run.label(incumbent)}", True),
+    ]
+    rows = [[name, _value(default.get(name)), _value(values.get(name))] for name in names]
+    marked = frozenset(changed) if values else frozenset()
+    return Section("The incumbent", text, table=Table(columns, rows, marked))
+
+
+def _leads(run: Run) -> Section:
+    columns = [
+        Column("configuration", True), Column("leads since", True), Column("trials", True),
+        Column("estimated mean", True), Column("± 2 errors", True), Column("by instances", True),
+        Column("differs from the default in", is_long=True),
+    ]  # fmt: skip
+    rows = [_lead_row(run, lead) for lead in run.leads[-MOST_ROWS:]]
+    return Section("Who has led", _left_out(len(run.leads)), table=Table(columns, rows))
+
+
+def _left_out(n_rows: int) -> str:
+    return f"The first {n_rows - MOST_ROWS:,} are not listed." if n_rows > MOST_ROWS else ""
+
+
+def _lead_row(run: Run, lead: Lead) -> list[object]:
+    estimate = lead.estimate
+    costs = ["–", "–", "–"]
+    if estimate is not None:
+        bound = "≥ " if estimate.at_least else ""
+        error = "–" if estimate.error is None else number(2 * estimate.error)
+        costs = [f"{bound}{number(estimate.mean)}", error, f"{estimate.n_common:,}"]
+    return [
+        run.label(lead.configuration),
+        seconds(lead.since),
+        f"{lead.n_trials:,}",
+        *costs,
+        _difference(run, lead.configuration),
+    ]
+
+
+def _difference(run: Run, configuration: int | None) -> str:
+    if configuration is None:
+        return ""
+    values, default = run.values(configuration), run.default
+    changed = [f"{n}={_value(v)}" for n, v in sorted(values.items()) if v != default.get(n)]
+    return ", ".join(changed) if changed else "nothing: it is the default"
+
+
+# --- rounds -----------------------------------------------------------------------------------
+
+_DOTS = {
+    "incumbent": "today's incumbent",
+    "on": "goes on",
+    "out": "is out",
+    "waits": "found no group, goes on",
+    "open": "undecided",
+}
+
+
+def _elimination(run: Run) -> Section:
+    chart = elimination_chart(run)
+    n_left_out = len(run.epochs) - len(shown_epochs(run))
+    left_out = f" The first {n_left_out:,} passes are not shown." if n_left_out else ""
+    if isinstance(chart, DotChart):
+        legend = [(kind, text) for kind, text in _DOTS.items() if kind in chart.kinds]
+        text = f"A column for each round; dots that touch are a group.{left_out}"
+    else:
+        legend = [("outer", "in the round"), ("inner", "of these, went on")]
+        legend += [("open-bar", "undecided")] if any(bar.is_open for bar in chart.bars) else []
+        legend += [("incumbent", "today's incumbent was among them")]
+        text = f"A bar for each round.{left_out}"
+    return Section("Elimination", text, chart=chart, legend=legend)
+
+
+def _epochs(run: Run) -> Section:
+    memory = run.header.settings.memory
+    title = "Champions of the passes" if memory else "Winners of the epochs"
+    columns = [
+        Column("pass", True), Column("part"), Column("configurations", True),
+        Column("champion" if memory else "winner", True), Column("wins in its last round", True),
+        Column("at", True), Column("differs from the default in", is_long=True),
+    ]  # fmt: skip
+    rows: list[list[object]] = []
+    before: int | None = None
+    for epoch in run.epochs:
+        same = epoch.winner is not None and epoch.winner == before
+        rows.append(
+            [
+                epoch.pass_number,
+                epoch.name,
+                f"{len({n for round_ in epoch.rounds for n in round_.in_play}):,}",
+                "open" if epoch.winner is None else run.label(epoch.winner),
+                _last_score(epoch),
+                seconds(epoch.ended),
+                "as before" if same else _difference(run, epoch.winner),
+            ]
+        )
+        before = epoch.winner
+    return Section(title, _left_out(len(rows)), table=Table(columns, rows[-MOST_ROWS:]))
+
+
+def _last_score(epoch: PlayedEpoch) -> str:
+    for round_ in reversed(epoch.rounds):
+        for group in round_.groups:
+            if epoch.winner in group.members:
+                won = group.wins[group.members.index(epoch.winner)]
+                return f"{won:,} of {group.n_races:,}"
+    return "–"
+
+
+def _rounds(run: Run) -> Section:
+    columns = [
+        Column("pass", True), Column("part"), Column("round", True),
+        Column("configurations", True), Column("groups", True), Column("went on", True),
+        Column("races at most", True), Column("races run", True), Column("trials at most", True),
+        Column("trials run", True), Column("CPU time", True),
+    ]  # fmt: skip
+    spent = _spent(run.trials)
+    rows = [[*_round_row(epoch, round_, spent)] for epoch in run.epochs for round_ in epoch.rounds]
+    planned = _planned(run)
+    return Section(
+        "Plan and what happened",
+        " ".join(filter(None, (planned, _left_out(len(rows))))),
+        chart=races_chart(run),
+        legend=[("outer", "races at most"), ("inner", "races run")],
+        table=Table(columns, rows[-MOST_ROWS:]),
+    )
+
+
+def _planned(run: Run) -> str:
+    """Return what the last pass may use, or all of them if they are few."""
+    texts = [
+        f"pass {i}: {counted(plan.schedule.n_races, 'race')}, "
+        f"{counted(plan.schedule.n_trials, 'trial')}"
+        if isinstance(plan, SchedulePlan)
+        else f"pass {i}: {counted(plan.n_trials, 'trial')}"
+        for i, plan in enumerate(run.plans, start=1)
+    ]
+    if not texts:
+        return ""
+    shown = texts if len(texts) <= MOST_PLANS else texts[-1:]
+    return f"Planned, at most: {'; '.join(shown)}."
+
+
+def _round_row(
+    epoch: PlayedEpoch, round_: PlayedRound, spent: Counter[tuple[int, ...]]
+) -> Iterable[object]:
+    yield round_.pass_number
+    yield epoch.name
+    yield round_.number
+    yield f"{len(round_.in_play):,}"
+    sizes = {len(group.members) for group in round_.groups}
+    size = f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)}–{max(sizes)}"
+    yield f"{len(round_.groups):,} of {size}"
+    yield "open" if round_.is_open else f"{len(round_.remaining):,}"
+    yield f"{round_.n_planned_races:,}"
+    yield f"{len(round_.races):,}"
+    yield f"{round_.n_planned_trials:,}"
+    yield f"{sum(len(race.trials) for race in round_.races):,}"
+    yield seconds(spent[round_.pass_number, round_.epoch, round_.number])
+
+
+def _spent(trials: Iterable[Trial]) -> Counter[tuple[int, ...]]:
+    """Return the CPU seconds of each round."""
+    spent: Counter[tuple[int, ...]] = Counter()
+    for trial in trials:
+        if not trial.reused:
+            spent[trial.race.id[:3]] += trial.record.cpu_time  # type: ignore[assignment]  # floats
+    return spent
+
+
+# --- trials and configurations ----------------------------------------------------------------
+
+
+def _ends(run: Run) -> Section:
+    counts: Counter[str] = Counter()
+    times: dict[str, float] = {}
+    errors: Counter[str] = Counter()
+    for trial in run.trials:
+        counts[trial.fate] += 1
+        if not trial.reused:
+            times[trial.fate] = times.get(trial.fate, 0.0) + trial.record.cpu_time
+        if trial.record.end is End.CRASHED and (error := trial.record.info.get("error")):
+            errors[(str(error).splitlines() or [""])[0]] += 1
+    total = max(sum(times.values()), 1e-12)
+    rows = [
+        [fate, _MEANING[fate], f"{counts[fate]:,}", seconds(times.get(fate, 0.0)),
+         f"{times.get(fate, 0.0) / total:.0%}", _bar(fate, times.get(fate, 0.0) / total)]
+        for fate in FATES
+        if counts[fate] or fate in ("won", "finished")
+    ]  # fmt: skip
+    columns = [
+        Column("end"), Column("meaning", is_long=True), Column("trials", True),
+        Column("CPU time", True), Column("share", True), Column(""),
+    ]  # fmt: skip
+    listing = [f"{error} ({n:,} ×)" for error, n in errors.most_common(5)]
+    return Section(
+        "Trials and CPU time by their end",
+        table=Table(columns, rows),
+        after=listing,
+        after_title="Most frequent errors" if listing else "",
+    )
+
+
+def _bar(fate: str, share: float) -> Markup:
+    return Markup('<span class="bar {}" style="width:{:.1f}%"></span>').format(fate, 100 * share)
 
 
 @dataclass(frozen=True)
@@ -41,287 +403,87 @@ class _Record:
     """How a configuration fared."""
 
     number: int
-    causes: Counter[str]
+    fates: Counter[str]
     cpu_time: float
     mean_cost: float | None
-    n_rounds_won: int
+    n_rounds: int
 
 
-def html_report(run: Run) -> str:
-    """Return the page."""
-    epochs = played_epochs(run)
-    incumbent = incumbents(run)[-1][1]
-    sections = [_head(run, incumbent)]
-    if run.races:
-        sections += [
-            _section("Elimination", _picture(run, plot_elimination)),
-            _section("The incumbent", _incumbent(run, incumbent)),
-            _section("Its cost over time", _picture(run, plot_incumbent)),
-            _section("Winners of the epochs", _winners(run, epochs)),
-        ]
-    sections.append(_section("Plan and what happened", _plan(run, epochs)))
-    if run.races:
-        sections += [
-            _section("Trials and CPU time by their end", _causes(run)),
-            _section("Configurations", _configurations(run, epochs)),
-        ]
-    sections.append(_section("Settings", _settings(run)))
-    title = f"AC-Band run {run.directory.parent.name}"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head>\n"
-        f"<body><main>{''.join(sections)}</main>"
-        f"<footer>acband-configspace {__version__}, {time.strftime('%Y-%m-%d %H:%M')}</footer>"
-        "</body></html>\n"
-    )
-
-
-def _head(run: Run, incumbent: int) -> str:
-    if run.finished:
-        state = f"Finished: {run.finished}."
-    elif run.races:
-        state = "Running or interrupted; this is how far it is. Start it again and it goes on."
-    else:
-        state = "No race is over yet."
-    n_races = len(run.races)
-    planned = sum(schedule.n_races for schedule in run.schedules)
-    tiles = {
-        "incumbent": f"#{incumbent}",
-        "races": f"{n_races:,}",
-        "races planned at most": f"{planned:,}",
-        "trials": f"{len(run.trials):,}",
-        "configurations": f"{len(run.configurations):,}",
-        "elapsed": f"{run.elapsed:,.0f} s",
-        "CPU time": f"{run.cpu_time:,.0f} s",
-    }
-    boxes = "".join(f"<div><b>{value}</b>{name}</div>" for name, value in tiles.items())
-    directory = html.escape(str(run.directory))
-    return (
-        f"<h1>AC-Band run</h1><p class=dim>{directory}</p><p>{html.escape(state)}</p>"
-        f"<div class=tiles>{boxes}</div>"
-    )
-
-
-def _incumbent(run: Run, incumbent: int) -> str:
-    default = run.default
-    # The first one may not have raced yet: groups are formed at random.
-    unraced = default if run.identity.get("first") == "default" and incumbent == 0 else {}
-    values = run.configurations.get(incumbent, unraced)
-    rows, classes = [], []
-    for name in sorted({*values, *default}):
-        own, standard = values.get(name), default.get(name)
-        rows.append([name, _value(standard), _value(own)])
-        classes.append("changed" if name in values and own != standard else "")
-    what = "the default configuration itself" if values and not any(classes) else ""
-    table = _table(["hyperparameter", "default", f"incumbent #{incumbent}"], rows, classes)
-    n_changed = sum(map(bool, classes))
-    note = (
-        what or f"configuration {incumbent}, which differs from the default in {n_changed} values"
-    )
-    return f"<p>The incumbent is {note}.</p>{table}"
-
-
-def _winners(run: Run, epochs: Sequence[PlayedEpoch]) -> str:
-    rows = []
-    before: int | None = None
-    for epoch in epochs:
-        last = epoch.rounds[-1].groups[0]
-        if epoch.winner is None:
-            name, score = "open", ""
-        else:
-            name = f"#{epoch.winner}"
-            won = dict(zip(last.members, last.wins, strict=True)).get(epoch.winner, 0)
-            score = f"{won} of {last.n_races}"
-        newcomers = len({n for round_ in epoch.rounds for n in round_.in_play})
-        rows.append(
-            [
-                epoch.pass_number,
-                epoch.name,
-                newcomers,
-                name,
-                score,
-                f"{epoch.ended:.1f} s",
-                _difference(run, epoch.winner)
-                if before != epoch.winner or before is None
-                else "as before",
-            ]
-        )
-        before = epoch.winner
-    head = ["pass", "epoch", "configurations", "winner", "wins in its last round", "at", "changes"]
-    return _table(head, rows)
-
-
-def _difference(run: Run, number: int | None) -> str:
-    if number is None:
-        return ""
-    values, default = run.configurations[number], run.default
-    changed = [f"{n}={_value(v)}" for n, v in sorted(values.items()) if v != default.get(n)]
-    return ", ".join(changed) if changed else "the default"
-
-
-def _plan(run: Run, epochs: Sequence[PlayedEpoch]) -> str:
-    played = {
-        (epoch.pass_number, epoch.index, round_.number): round_
-        for epoch in epochs
-        for round_ in epoch.rounds
-    }
-    head = [
-        "pass", "epoch", "round", "configurations", "groups", "races planned", "races run",
-        "trials planned", "trials run", "CPU time",
+def _configurations(run: Run) -> Section:
+    records = sorted(_records(run), key=lambda r: (-r.n_rounds, -r.fates["won"], r.number))
+    columns = [
+        Column("configuration", True), Column("rounds survived", True), Column("races", True),
+        Column("won", True), Column("share", True), Column("cutoffs", True),
+        Column("failures", True), Column("CPU time", True), Column("mean cost when finished", True),
+        Column("values", is_long=True),
     ]  # fmt: skip
-    rows = []
-    for number, schedule in enumerate(run.schedules, start=1):
-        for epoch in schedule.epochs:
-            for index, plan in enumerate(epoch.rounds, start=1):
-                done = played.pop((number, epoch.index, index), None)
-                counts = _spent(done.races if done else ())
-                groups = f"{plan.n_groups} of {plan.group_size}"
-                rows.append(
-                    [number, epoch.index, index, plan.n_configs, groups, plan.n_races, counts[0],
-                     plan.n_trials, counts[1], f"{counts[2]:.1f} s"]
-                )  # fmt: skip
-    for (number, epoch_index, index), done in played.items():
-        counts = _spent(done.races)
-        groups = f"{len(done.groups)} of {len(done.groups[0].members)}"
-        rows.append(
-            [number, epoch_index, index, len(done.in_play), groups, "as saved", counts[0], "",
-             counts[1], f"{counts[2]:.1f} s"]
-        )  # fmt: skip
-    pictures = "".join(
-        _picture(schedule, plot_schedule) for schedule in run.schedules[-1:] if schedule.epochs
-    )
-    return _table(head, rows) + "<h3>The plan of the last pass</h3>" + pictures
-
-
-def _spent(races: Sequence[Any]) -> tuple[int, int, float]:
-    trials = [trial for race in races for trial in race.trials if not trial.reused]
-    return len(races), len(trials), sum(trial.cpu_time for trial in trials)
-
-
-def _causes(run: Run) -> str:
-    counts: Counter[str] = Counter()
-    seconds: Counter[str] = Counter()
-    for _, trial in run.trials:
-        counts[trial.cause] += 1
-        if not trial.reused:
-            seconds[trial.cause] += trial.cpu_time  # type: ignore[assignment]  # Counters add floats
-    total = max(sum(seconds.values()), 1e-12)
-    rows = []
-    for cause in [*CAUSES, *sorted(set(counts) - set(CAUSES))]:
-        share = seconds[cause] / total
-        bar = f'<span class="bar {html.escape(cause)}" style="width:{100 * share:.1f}%"></span>'
-        rows.append(
-            [cause, _MEANING.get(cause, ""), f"{counts[cause]:,}", f"{seconds[cause]:,.1f} s",
-             f"{share:.0%}", _Raw(bar)]
-        )  # fmt: skip
-    errors = Counter(
-        t.error.splitlines()[0] for _, t in run.trials if t.cause == "crash" and t.error
-    )
-    listing = "".join(
-        f"<li>{html.escape(error)} ({n} ×)</li>" for error, n in errors.most_common(5)
-    )
-    crashes = f"<h3>Most frequent errors</h3><ul>{listing}</ul>" if errors else ""
-    return _table(["end", "meaning", "trials", "CPU time", "share", ""], rows) + crashes
-
-
-def _configurations(run: Run, epochs: Sequence[PlayedEpoch]) -> str:
-    records = sorted(_records(run, epochs), key=lambda r: (-r.n_rounds_won, -r.causes["won"]))
-    rows = []
-    for record in records[:MOST_CONFIGURATIONS]:
-        values = run.configurations[record.number]
-        listing = ", ".join(f"{name}={_value(value)}" for name, value in sorted(values.items()))
-        details = f"<details><summary>show</summary>{html.escape(listing)}</details>"
-        n_races = record.causes.total()
-        rows.append(
-            [f"#{record.number}", record.n_rounds_won, n_races, record.causes["won"],
-             f"{record.causes['won'] / n_races:.0%}", record.causes["cutoff"],
-             record.causes["crash"] + record.causes["memory"], f"{record.cpu_time:.2f} s",
-             "" if record.mean_cost is None else f"{record.mean_cost:.4g}", _Raw(details)]
-        )  # fmt: skip
-    head = [
-        "number", "rounds survived", "races", "won", "share", "cutoffs", "failures", "CPU time",
-        "mean cost when finished", "values",
-    ]  # fmt: skip
+    rows = [_record_row(run, record) for record in records[:MOST_CONFIGURATIONS]]
+    leader = [i for i, record in enumerate(records) if record.number == run.incumbent]
     rest = len(records) - MOST_CONFIGURATIONS
-    note = f"<p>{rest:,} more are in the CSV file (--csv).</p>" if rest > 0 else ""
-    return _table(head, rows) + note
+    text = f"{rest:,} more are in the CSV file (--csv)." if rest > 0 else ""
+    return Section("Configurations", text, table=Table(columns, rows, frozenset(leader)))
 
 
-def _records(run: Run, epochs: Sequence[PlayedEpoch]) -> Iterable[_Record]:
+def _record_row(run: Run, record: _Record) -> list[object]:
+    values = run.configurations[record.number]
+    listing = ", ".join(f"{name}={_value(value)}" for name, value in sorted(values.items()))
+    fates, n_races = record.fates, record.fates.total()
+    return [
+        run.label(record.number), f"{record.n_rounds:,}", f"{n_races:,}", f"{fates['won']:,}",
+        f"{fates['won'] / n_races:.0%}", f"{fates['cutoff']:,}",
+        f"{fates['crashed'] + fates['memory']:,}", seconds(record.cpu_time),
+        "–" if record.mean_cost is None else number(record.mean_cost),
+        Markup("<details><summary>show</summary>{}</details>").format(listing),
+    ]  # fmt: skip
+
+
+def _records(run: Run) -> Iterable[_Record]:
     survived = Counter(
-        number
-        for epoch in epochs
-        for round_ in epoch.rounds
+        number_
+        for round_ in run.rounds
         for group in round_.groups
-        for number in group.survivors or ()
+        for number_ in group.survivors or ()
     )
     trials: dict[int, list[Trial]] = {}
-    for _, trial in run.trials:
+    for trial in run.trials:
         trials.setdefault(trial.configuration, []).append(trial)
-    for number, own in trials.items():
-        costs = [trial.cost for trial in own if trial.cause in ("won", "finished")]
+    for configuration, own in trials.items():
+        costs = [trial.record.cost for trial in own if trial.record.end is End.FINISHED]
         yield _Record(
-            number=number,
-            causes=Counter(trial.cause for trial in own),
-            cpu_time=sum(trial.cpu_time for trial in own if not trial.reused),
+            number=configuration,
+            fates=Counter(trial.fate for trial in own),
+            cpu_time=sum(trial.record.cpu_time for trial in own if not trial.reused),
             mean_cost=sum(costs) / len(costs) if costs else None,
-            n_rounds_won=survived[number],
+            n_rounds=survived[configuration],
         )
 
 
-def _settings(run: Run) -> str:
+def _settings(run: Run) -> Section:
     skipped = ("configspace", "instances", "given")
-    rows = [[name, _value(v)] for name, v in sorted(run.identity.items()) if name not in skipped]
-    instances = run.identity.get("instances")
-    rows.append(["instances", "none: seeds instead" if instances is None else str(len(instances))])
-    return f"<details><summary>show</summary>{_table(['setting', 'value'], rows)}</details>"
-
-
-class _Raw(str):
-    """HTML that is not to be escaped."""
+    settings = run.header.settings
+    values = {
+        **{name: value for name, value in run.identity.items() if name not in skipped},
+        **settings.settings(),
+        "k": settings.racers(racing=run.racing),
+        "memory": settings.memory,
+        "racing": run.racing,
+        "seed": run.header.seed,
+    }
+    if run.header.own_statistic is not None:
+        values["statistic"] = run.header.own_statistic
+    names = run.header.instances
+    values["instances"] = "none: seeds instead" if names is None else len(names)
+    if run.recorded.n_trials is not None:
+        values["n_trials"] = run.recorded.n_trials
+    rows = [[name, _value(value)] for name, value in sorted(values.items())]
+    return Section(
+        "Settings",
+        table=Table([Column("setting"), Column("value", is_long=True)], rows),
+        folded=True,
+    )
 
 
 def _value(value: object) -> str:
     if value is None:
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _table(
-    head: Sequence[str], rows: Iterable[Sequence[object]], classes: Sequence[str] | None = None
-) -> str:
-    def cell(value: object) -> str:
-        text = value if isinstance(value, _Raw) else html.escape(str(value))
-        short = not isinstance(value, _Raw) and len(text) < 16
-        return f"<td class=n>{text}</td>" if short else f"<td>{text}</td>"
-
-    body = "".join(
-        f'<tr class="{classes[i] if classes else ""}">{"".join(map(cell, row))}</tr>'
-        for i, row in enumerate(rows)
-    )
-    titles = "".join(f"<th>{html.escape(title)}</th>" for title in head)
-    table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div class=wide>{table}</div>"
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{html.escape(title)}</h2>{content}</section>"
-
-
-def _picture(subject: Any, draw: Callable[[Any], Axes]) -> str:
-    """Return the picture as SVG within the page."""
-    with rc_context({"svg.fonttype": "none", "font.family": "sans-serif", "svg.hashsalt": "1"}):
-        figure = draw(subject).figure
-        assert isinstance(figure, Figure)
-        text = io.StringIO()
-        figure.savefig(text, format="svg")
-        _close(figure)
-    svg = text.getvalue()
-    return f"<figure>{svg[svg.index('<svg') :]}</figure>"
-
-
-def _close(figure: Figure) -> None:
-    from matplotlib import pyplot as plt
-
-    plt.close(figure)

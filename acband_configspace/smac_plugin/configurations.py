@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 from ConfigSpace import Configuration, ConfigurationSpace
+
+from acband_configspace.core.engine import KnownBest
+from acband_configspace.smac_plugin.proposals import NearTheBest, Proposals
 
 #: ConfigSpace samples in batches much faster than one by one. The size is part of the sequence
 #: that a seed stands for: changing it changes what is drawn.
@@ -20,15 +24,27 @@ class Configurations:
     """
 
     def __init__(
-        self, space: ConfigurationSpace, given: Sequence[Configuration], *, seed: int
+        self,
+        space: ConfigurationSpace,
+        given: Sequence[Configuration],
+        *,
+        seed: int,
+        proposals: str | Proposals = "uniform",
     ) -> None:
         self._space = space
         self._random = np.random.RandomState(seed)
         self._drawn: list[Configuration] = []
         self._numbers: dict[Hashable, int] = {}
         self._exhausted = False
+        self._sampled: deque[Configuration] = deque()
+        self._proposals: Proposals | None = None
+        if proposals == "learned":
+            self._proposals = NearTheBest(space, seed=seed)
+        elif not isinstance(proposals, str):
+            self._proposals = proposals
         for configuration in given:
             self._add(self._in_our_space(configuration))
+        self._n_given = max(1, len(self))
 
     def __len__(self) -> int:
         """Return how many are known so far."""
@@ -43,8 +59,18 @@ class Configurations:
         """Return the number of a configuration, None if its values are none of those drawn."""
         return self._numbers.get(_name(configuration))
 
-    def draw(self, n: int) -> int:
-        """Make sure that n are known, if there are as many; return how many are."""
+    def draw(self, n: int, known: KnownBest | None = None) -> int:
+        """Make sure that n are known, if there are as many; return how many are.
+
+        With proposals, every second new one is proposed in view of who is known to be good; before
+        anything raced, of those given.
+        """
+        if self._proposals is not None:
+            known = KnownBest(1, tuple(range(self._n_given))) if known is None else known
+            best = [self._drawn[number] for number in known.best if number < len(self)]
+            while len(self) < n and self._draw_one(best, known):
+                pass
+            return len(self)
         # A finite space takes ever longer to give something new. One of m equally likely
         # configurations stays unseen in 20 m draws with a probability of e^-20.
         n_repeats = 0
@@ -53,6 +79,25 @@ class Configurations:
                 n_repeats = 0 if self._add(configuration) else n_repeats + 1
             self._exhausted = n_repeats > max(1000, 20 * len(self))
         return len(self)
+
+    def _draw_one(self, best: list[Configuration], known: KnownBest) -> bool:
+        """Add one, proposed or uniform; return whether there was any."""
+        if len(self) % 2 and self._add_proposed(best, known):
+            return True
+        n_repeats = 0
+        while not self._exhausted:
+            if not self._sampled:
+                self._sampled.extend(self._batch())
+            if self._add(self._sampled.popleft()):
+                return True
+            n_repeats += 1
+            self._exhausted = n_repeats > max(1000, 20 * len(self))
+        return False
+
+    def _add_proposed(self, best: list[Configuration], known: KnownBest) -> bool:
+        assert self._proposals is not None
+        proposed = self._proposals.propose(len(self), best, known)
+        return proposed is not None and self._add(self._in_our_space(proposed))
 
     def _batch(self) -> list[Configuration]:
         # Our own random stream: what else samples from the user's space must not change ours.

@@ -32,6 +32,7 @@ from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBan
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
 from acband_configspace.smac_plugin.progress import ProgressCallback
+from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
 from acband_configspace.smac_plugin.scenario import refuse_unsupported, validation_keys
@@ -96,8 +97,8 @@ class ACBandFacade(RandomFacade):
     read_result : callable | None
         For a command that prints its result in a way of its own: from (standard output, exit code)
         to a :class:`~acband_configspace.running.ScriptReport`.
-    preset, k, first_pass, first, memory, alpha, delta, n_candidates, n_epochs, budget, statistic, \
-early_stopping, playoff, spend
+    preset, k, first_pass, proposals, first, memory, alpha, delta, n_candidates, n_epochs, budget, \
+statistic, early_stopping, playoff, spend
         Options of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
     Limits: see :class:`ACBandIntensifier`. Models, acquisition functions and config selectors have
@@ -128,6 +129,7 @@ early_stopping, playoff, spend
         preset: str | Settings = NOT_GIVEN,
         k: int | None = NOT_GIVEN,
         first_pass: int = NOT_GIVEN,
+        proposals: str | Proposals = NOT_GIVEN,
         first: Literal["default", "random"] = NOT_GIVEN,
         memory: bool | None = NOT_GIVEN,
         alpha: float | None = NOT_GIVEN,

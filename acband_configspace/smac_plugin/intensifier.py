@@ -31,6 +31,7 @@ from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.identity import describe
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
+from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
     refuse_unsupported,
@@ -83,6 +84,9 @@ class ACBandIntensifier(AbstractIntensifier):
         How many configurations race on an instance: by default 4 with ``racing``, otherwise 8.
     first_pass : int
         How many trials the first pass may take; each further pass takes twice as many.
+    proposals : "uniform" | "learned" | Proposals
+        Where new configurations come from: all uniformly at random; or half of them, the others
+        near the best so far; or as an object of your own proposes them.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     memory : bool | None
@@ -129,6 +133,7 @@ class ACBandIntensifier(AbstractIntensifier):
         preset: str | Settings = "default",
         k: int | None = NOT_GIVEN,
         first_pass: int = NOT_GIVEN,
+        proposals: str | Proposals = NOT_GIVEN,
         first: Literal["default", "random"] = NOT_GIVEN,
         memory: bool | None = NOT_GIVEN,
         alpha: float | None = NOT_GIVEN,
@@ -189,6 +194,8 @@ class ACBandIntensifier(AbstractIntensifier):
         options = dataclasses.asdict(self.settings)
         options.pop("judge_by")
         options["statistic"] = _name_of(self.settings.judge_by)
+        if not isinstance(self.settings.proposals, str):
+            options["proposals"] = describe(self.settings.proposals)
         options["k"] = self.settings.racers(racing=self.racing)
         return {**super().meta, **options, "racing": self.racing}
 
@@ -274,6 +281,7 @@ class ACBandIntensifier(AbstractIntensifier):
             n_trials=trial_limit(self._scenario),
             k=self.settings.racers(racing=self.racing),
             first_pass=self.settings.first_pass,
+            growth=self.settings.growth,
             racing=self.racing,
             n_given=self.n_given,
         )
@@ -317,7 +325,9 @@ class ACBandIntensifier(AbstractIntensifier):
         self._any_success = bool(races)  # a run of crashes alone is not continued
         self._moments = {race.id: (race.n_trials, race.walltime) for race in races}
         given = self._given()
-        self._configurations = Configurations(self._scenario.configspace, given, seed=self._seed)
+        self._configurations = Configurations(
+            self._scenario.configspace, given, seed=self._seed, proposals=self.settings.proposals
+        )
         n_given = max(1, len(self._configurations))
         if self._configurations.draw(2) < 2:
             raise ValueError(

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hypothesis import strategies as st
+
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits, Plan
 from acband_configspace.core.instances import InstanceKey, Instances
@@ -36,6 +38,21 @@ def run_times(*, noise: float = 1.0, seed: int = 0, digits: int = 9) -> Cost:
     return lambda configuration, key: round(math.exp(logs(configuration, key)), digits)
 
 
+def failing(cost: Cost, *, share: float, seed: int = 0) -> Cost:
+    """Return the costs of a target of whose runs a share fails."""
+
+    def with_failures(configuration: int, key: InstanceKey) -> float:
+        fails = random.Random(f"{seed} {configuration} {key} fails").random() < share
+        return math.inf if fails else cost(configuration, key)
+
+    return with_failures
+
+
+def numbered(n: int | None) -> list[str] | None:
+    """Return names for so many instances, None for none."""
+    return None if n is None else [f"instance {i}" for i in range(n)]
+
+
 @dataclass(frozen=True)
 class World:
     """A target, its space and its instances: everything that an engine is made for."""
@@ -63,7 +80,7 @@ class World:
             self.settings,
             racing=self.racing,
             instances=Instances(self.names, deterministic=self.deterministic, seed=self.seed),
-            draw=lambda n: n if self.n_in_space is None else min(n, self.n_in_space),
+            draw=lambda n, known: n if self.n_in_space is None else min(n, self.n_in_space),
             limits=Limits(self.n_trials if n_trials is None else n_trials),
             n_given=self.n_given,
             n_in_space=self.n_in_space,
@@ -138,3 +155,30 @@ def play(
         played.records[race.id] = (race.racers, outcome)
         played.leaders.append(engine.leader)
     return played
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, racing: bool | None = None) -> World:
+    """Draw targets of all kinds, with and without failures, ties, instances and seeds."""
+    seed = draw(st.integers(0, 1000))
+    if racing is None:
+        racing = draw(st.booleans())
+    noise = draw(st.sampled_from([0.0, 0.5, 2.0]))
+    if racing:
+        cost = run_times(noise=noise, seed=seed, digits=draw(st.sampled_from([0, 1, 9])))
+    else:
+        cost = noisy(noise=noise, seed=seed)
+    if share := draw(st.sampled_from([0.0, 0.1, 0.7])):
+        cost = failing(cost, share=share, seed=seed)
+    k = draw(st.sampled_from([None, 2, 3, 100]))
+    return World(
+        cost,
+        names=numbered(draw(st.sampled_from([None, 1, 2, 10, 200]))),
+        deterministic=draw(st.booleans()),
+        n_in_space=draw(st.sampled_from([1, 2, 5, 67, None])),
+        racing=racing,
+        n_trials=draw(st.sampled_from([2, 3, 5, 26, 50, 51, 130, 300])),
+        settings=Settings(k=k, first_pass=draw(st.sampled_from([2, 25, 400]))),
+        n_given=draw(st.sampled_from([1, 1, 4, 60])),
+        seed=seed,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ from hypothesis import strategies as st
 from acband_configspace.benchmark import RuntimeTable, simulate
 from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
+from acband_configspace.core.paper_races import PaperRaces, Signal
 from acband_configspace.core.race import Outcome, Race, RaceId
-from acband_configspace.core.rounds import Round
+from acband_configspace.core.rounds import RoundPlan
 from acband_configspace.core.schedule import Schedule, Supply
 from acband_configspace.core.statistics import MeanCost, Wins, get_statistic
 from acband_configspace.core.stopping import checked_early_stopping, decided, level_for_run
-from acband_configspace.core.streaming import RaceStream, Signal
 
 
 def small_table(seed: int, *, ties: bool = False) -> RuntimeTable:
@@ -40,7 +41,7 @@ def test_lossless_is_exact(size: int, kept: int) -> None:
     if kept >= size:
         return
     n_races = 5
-    plan = Round(1, size, n_races, kept, 0)
+    plan = RoundPlan(1, size, n_races, kept, 0)
     nobody = size  # nobody is credited with the race
     for n_raced in range(n_races + 1):
         for past in itertools.combinations_with_replacement(range(nobody + 1), n_raced):
@@ -85,7 +86,7 @@ def test_equals_are_told_apart_with_at_most_the_level(size: int, kept: int, leve
     winner = rng.integers(0, size + 1, (n_groups, n_races))  # one race in size + 1 credits nobody
     wins = (winner[:, :, None] == np.arange(size)).cumsum(axis=1)
     # So many races are left in the end that only the test can decide.
-    plan = Round(n_groups, size, 10 * n_races, kept, 0)
+    plan = RoundPlan(n_groups, size, 10 * n_races, kept, 0)
     ever = decided(wins, np.arange(1, n_races + 1), plan, level).any(axis=1)
     error = math.sqrt(level * (1 - level) / n_groups)
     assert ever.mean() <= level + 3 * error
@@ -100,7 +101,7 @@ def test_the_best_is_rarely_dropped(kept: int) -> None:
     rng = np.random.default_rng(kept)
     winner = rng.choice(4, (n_groups, n_races), p=[0.28, 0.24, 0.24, 0.24])
     wins = (winner[:, :, None] == np.arange(4)).cumsum(axis=1)
-    plan = Round(n_groups, 4, 10 * n_races, kept, 0)
+    plan = RoundPlan(n_groups, 4, 10 * n_races, kept, 0)
     enough = decided(wins, np.arange(1, n_races + 1), plan, level)
     at = enough.argmax(axis=1)
     dropped = [
@@ -113,7 +114,7 @@ def test_the_best_is_rarely_dropped(kept: int) -> None:
 
 def test_the_mixture_is_the_formula() -> None:
     """c = 10 for two racers at level 0.1: M(6, 0) = 14.4 reaches it, M(5, 0) = 7.9 does not."""
-    plan = Round(1, 2, 1000, 1, 0)
+    plan = RoundPlan(1, 2, 1000, 1, 0)
     assert not decided(np.array([5, 0]), 5, plan, 0.1)
     assert decided(np.array([6, 0]), 6, plan, 0.1)
     for a, b in [(5, 0), (6, 0), (20, 6), (19, 7), (300, 240), (300, 250)]:
@@ -128,7 +129,11 @@ def test_the_mixture_is_the_formula() -> None:
 
 
 def stream_result(
-    table: RuntimeTable, stream: RaceStream, rows: tuple[int, ...], columns: tuple[int, ...], order
+    table: RuntimeTable,
+    stream: PaperRaces,
+    rows: tuple[int, ...],
+    columns: tuple[int, ...],
+    order: Callable[[int], int],
 ) -> int:
     """Run up to 12 races at a time, told in the order that ``order(n)`` picks; cancel some."""
     running: list[Race] = []
@@ -173,7 +178,13 @@ def outcome_of(
     data=st.data(),
 )
 def test_streaming_is_the_table_driver_in_any_order(
-    seed: int, k: int, early_stopping, playoff: int, spend: str, reuse: bool, data: st.DataObject
+    seed: int,
+    k: int,
+    early_stopping: float | None,
+    playoff: int,
+    spend: str,
+    reuse: bool,
+    data: st.DataObject,
 ) -> None:
     table = small_table(seed % 5, ties=seed % 2 == 0)
     budget = 450 if reuse else 300
@@ -198,8 +209,8 @@ def test_streaming_is_the_table_driver_in_any_order(
             n_available=table.n_configs - 1, n_instances=table.n_instances if reuse else None
         ),
     )
-    contests = acband(schedule, np.random.default_rng([seed, 2]), spend=spend)
-    stream = RaceStream(contests, early_stopping=early_stopping)
+    rounds_ = acband(schedule, np.random.default_rng([seed, 2]), spend=spend)
+    stream = PaperRaces(rounds_, early_stopping=early_stopping)
     shuffle = data.draw(st.randoms(use_true_random=False))
     winner = stream_result(
         table, stream, result.configurations, result.instances, shuffle.randrange
@@ -213,9 +224,9 @@ def test_streaming_is_the_table_driver_in_any_order(
 def test_a_group_waits_for_gaps() -> None:
     """Outcomes after a gap count only once it is filled, in race order."""
     schedule = Schedule.plan(10, n_candidates=1)
-    stream = RaceStream(acband(schedule, np.random.default_rng(0)), early_stopping=0.0)
-    races = [stream.ask() for _ in range(10)]
-    assert all(isinstance(race, Race) for race in races)
+    stream = PaperRaces(acband(schedule, np.random.default_rng(0)), early_stopping=0.0)
+    races = [race for race in (stream.ask() for _ in range(10)) if isinstance(race, Race)]
+    assert len(races) == 10
     for race in races[1:]:
         stream.tell(race, Outcome([1.0, 2.0]))
         assert stream.winner is None
@@ -226,7 +237,7 @@ def test_a_group_waits_for_gaps() -> None:
 
 def test_races_of_decided_groups_are_not_handed_out() -> None:
     schedule = Schedule.plan(40, n_candidates=3, n0=6)  # one epoch: 4 configurations, 2 groups
-    stream = RaceStream(acband(schedule, np.random.default_rng(0)), early_stopping=0.0)
+    stream = PaperRaces(acband(schedule, np.random.default_rng(0)), early_stopping=0.0)
     waiting = []
     while isinstance(race := stream.ask(), Race) and race.id.round == 1:
         if race.id.group == 0:
@@ -235,12 +246,12 @@ def test_races_of_decided_groups_are_not_handed_out() -> None:
             waiting.append(race)
     assert race is Signal.WAIT
     assert len(waiting) == schedule.epochs[0].rounds[0].races_per_group
-    assert stream.contest is not None
-    assert stream.contest.round == 1
+    assert stream.round_ is not None
+    assert stream.round_.round == 1
 
 
 def test_only_what_was_handed_out_can_be_told() -> None:
-    stream = RaceStream(acband(Schedule.plan(10, n_candidates=1), np.random.default_rng(0)))
+    stream = PaperRaces(acband(Schedule.plan(10, n_candidates=1), np.random.default_rng(0)))
     with pytest.raises(ValueError, match="was handed out"):
         stream.tell(Race(RaceId(1, 1, 1, 0, 0), 0, (0, 1)), Outcome([1.0, 2.0]))
 
@@ -264,6 +275,6 @@ def test_bad_levels(bad: float) -> None:
     with pytest.raises(ValueError, match=text):
         simulate(table, n_candidates=5, early_stopping=bad)
     with pytest.raises(ValueError, match=text):
-        RaceStream(
+        PaperRaces(
             acband(Schedule.plan(100, n_candidates=3), np.random.default_rng(0)), early_stopping=bad
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,49 +13,49 @@ from hypothesis import strategies as st
 
 from acband_configspace import Schedule
 from acband_configspace.core.acband import acband
-from acband_configspace.core.elimination import Verdict, cse
+from acband_configspace.core.elimination import Configurations, Round, Rounds, Verdict, cse
 
 
-def play(contests, decide):
-    """Drive a generator of contests to its end; return the winner and the contests seen."""
+def play(rounds_: Rounds, decide: Callable[[Round], Verdict]) -> tuple[int, list[Round]]:
+    """Drive a generator of rounds_ to its end; return the winner and the rounds_ seen."""
     seen = []
     try:
-        contest = next(contests)
+        round_ = next(rounds_)
         while True:
-            seen.append(contest)
-            contest = contests.send(decide(contest))
+            seen.append(round_)
+            round_ = rounds_.send(decide(round_))
     except StopIteration as finished:
         return finished.value, seen
 
 
-def highest_number_wins(contest):
-    survivors = np.sort(contest.groups, axis=1)[:, ::-1][:, : contest.plan.survivors]
-    return Verdict(survivors, np.full(contest.plan.n_groups, contest.plan.races_per_group))
+def highest_number_wins(round_: Round) -> Verdict:
+    survivors = np.sort(round_.groups, axis=1)[:, ::-1][:, : round_.plan.survivors]
+    return Verdict(survivors, np.full(round_.plan.n_groups, round_.plan.races_per_group))
 
 
 cases = st.tuples(st.integers(1, 60), st.integers(2, 20), st.floats(0, 1), st.integers(0, 9))
 
 
 @given(cases)
-def test_the_one_that_wins_every_race_comes_out(case):
+def test_the_one_that_wins_every_race_comes_out(case: tuple[int, int, float, int]) -> None:
     n, k, aggressiveness, seed = case
-    contests = cse(
+    rounds_ = cse(
         range(n),
         k=k,
         budget=10_000,
         rho=aggressiveness * math.log2(k),
         rng=np.random.default_rng(seed),
     )
-    winner, seen = play(contests, highest_number_wins)
+    winner, seen = play(rounds_, highest_number_wins)
     assert winner == n - 1
     instances = np.concatenate([c.instances.ravel() for c in seen]) if seen else np.array([])
     assert len(set(instances.tolist())) == instances.size <= 10_000
-    for contest in seen:
-        members = contest.groups.ravel().tolist()
+    for round_ in seen:
+        members = round_.groups.ravel().tolist()
         assert len(set(members)) == len(members)
 
 
-def test_winner_stays_plays_a_knockout():
+def test_winner_stays_plays_a_knockout() -> None:
     rng = np.random.default_rng(0)
     _, seen = play(cse(range(8), k=2, budget=70, rho=1.0, rng=rng), highest_number_wins)
     assert [c.groups.shape for c in seen] == [(4, 2), (2, 2), (1, 2)]
@@ -61,22 +63,24 @@ def test_winner_stays_plays_a_knockout():
     assert [c.groups.shape for c in seen] == [(4, 4), (1, 4)]
 
 
-def test_successive_rejects_drops_one_per_group():
+def test_successive_rejects_drops_one_per_group() -> None:
     rng = np.random.default_rng(0)
     _, seen = play(cse(range(4), k=4, budget=70, rho=0.0, rng=rng), highest_number_wins)
     assert [c.groups.shape for c in seen] == [(1, 4), (1, 3), (1, 2)]
 
 
-def test_groups_are_random_but_repeatable():
-    def first_groups(seed):
+def test_groups_are_random_but_repeatable() -> None:
+    def first_groups(seed: int) -> Configurations:
         return next(cse(range(20), k=4, budget=99, rho=1, rng=np.random.default_rng(seed))).groups
 
     assert (first_groups(3) == first_groups(3)).all()
     assert (first_groups(3) != first_groups(4)).any()
 
 
-def test_one_configuration_wins_without_a_race():
-    assert play(cse([7], k=2, budget=0, rho=1, rng=np.random.default_rng(0)), None) == (7, [])
+def test_one_configuration_wins_without_a_race() -> None:
+    assert play(
+        cse([7], k=2, budget=0, rho=1, rng=np.random.default_rng(0)), highest_number_wins
+    ) == (7, [])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,7 @@ def test_one_configuration_wins_without_a_race():
         ({"configurations": []}, "configurations must be distinct, at least one"),
     ],
 )
-def test_bad_input_is_named_before_anything_runs(arguments, message):
+def test_bad_input_is_named_before_anything_runs(arguments: dict[str, Any], message: str) -> None:
     valid = {"configurations": range(4), "k": 2, "budget": 100, "rho": 1.0}
     if "budget" in arguments:
         valid["configurations"] = range(5)  # 3 rounds of up to 2 groups
@@ -98,15 +102,17 @@ def test_bad_input_is_named_before_anything_runs(arguments, message):
 
 
 @given(st.integers(2, 9), st.integers(1, 80), st.integers(0, 9))
-def test_acband_draws_new_configurations_each_epoch_and_keeps_the_winner(k, n_candidates, seed):
+def test_acband_draws_new_configurations_each_epoch_and_keeps_the_winner(
+    k: int, n_candidates: int, seed: int
+) -> None:
     schedule = Schedule.plan(3000, k=k, n_candidates=n_candidates)
     winner, seen = play(acband(schedule, np.random.default_rng(seed)), highest_number_wins)
     assert winner == schedule.n_configs  # numbers grow with the epochs: the last drawn is best
-    drawn = set()
+    drawn: set[int] = set()
     for epoch in schedule.epochs:
-        contests = [c for c in seen if c.epoch == epoch.index]
-        assert [c.plan for c in contests] == list(epoch.rounds)
-        racing = {int(x) for c in contests for x in c.groups.ravel()}
+        rounds_ = [c for c in seen if c.epoch == epoch.index]
+        assert [c.plan for c in rounds_] == list(epoch.rounds)
+        racing = {int(x) for c in rounds_ for x in c.groups.ravel()}
         assert len(racing) == epoch.n_configs
         assert len(racing - drawn) == epoch.n_configs - 1 or not drawn
         drawn |= racing

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,14 +13,16 @@ from hypothesis import strategies as st
 from acband_configspace.benchmark import RuntimeTable, simulate
 from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
+from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.race import Outcome, Race
 from acband_configspace.core.rounds import playoff_rounds, playoff_trials
 from acband_configspace.core.schedule import Schedule, Supply
-from acband_configspace.core.streaming import RaceStream
 
 
 @given(n_contestants=st.integers(1, 40), n_instances=st.integers(0, 500))
-def test_steps_halve_the_contestants_and_use_every_instance(n_contestants, n_instances):
+def test_steps_halve_the_contestants_and_use_every_instance(
+    n_contestants: int, n_instances: int
+) -> None:
     steps = playoff_rounds(n_contestants, n_instances)
     size = n_contestants
     for step in steps:
@@ -32,7 +37,7 @@ def test_steps_halve_the_contestants_and_use_every_instance(n_contestants, n_ins
         assert n_contestants == 1 or n_instances < 6
 
 
-def test_steps_cost_about_the_same():
+def test_steps_cost_about_the_same() -> None:
     steps = playoff_rounds(7, 400)
     assert [(step.group_size, step.races_per_group) for step in steps] == [
         (7, 64),
@@ -41,7 +46,7 @@ def test_steps_cost_about_the_same():
     ]
 
 
-def play(stream: RaceStream, cost) -> list[Race]:
+def play(stream: PaperRaces, cost: Callable[[Race], Outcome]) -> list[Race]:
     races = []
     while isinstance(race := stream.ask(), Race):
         races.append(race)
@@ -49,7 +54,7 @@ def play(stream: RaceStream, cost) -> list[Race]:
     return races
 
 
-def test_the_best_mean_wins_the_playoff():
+def test_the_best_mean_wins_the_playoff() -> None:
     """Later configurations win more races, but every tenth costs them dearly."""
     schedule = Schedule.plan(2000, n_candidates=30, playoff=200)
 
@@ -61,7 +66,7 @@ def test_the_best_mean_wins_the_playoff():
         end = End.LOST if dear else End.FINISHED  # what losers cost counts with its value
         return Outcome(costs, [end] * len(costs))
 
-    stream = RaceStream(acband(schedule, np.random.default_rng(0)))
+    stream = PaperRaces(acband(schedule, np.random.default_rng(0)))
     races = play(stream, cost)
     assert stream.epoch_winners[-1] == schedule.n_configs
     assert stream.winner == 0  # θ_0 takes part, and never costs more than 1
@@ -72,7 +77,7 @@ def test_the_best_mean_wins_the_playoff():
     assert len({race.instance for race in races}) == len(races) == schedule.n_races
 
 
-def test_earlier_steps_count():
+def test_earlier_steps_count() -> None:
     """Two finalists: equal in the last step, apart in the first."""
     schedule = Schedule.plan(2000, n_candidates=30, playoff=200)
     first_step = []
@@ -85,16 +90,16 @@ def test_earlier_steps_count():
             return Outcome(range(len(race.racers)))
         return Outcome([0.0] * len(race.racers))
 
-    stream = RaceStream(acband(schedule, np.random.default_rng(0)))
+    stream = PaperRaces(acband(schedule, np.random.default_rng(0)))
     play(stream, cost)
     assert stream.winner == first_step[0].racers[0]
 
 
-def test_losers_run_to_the_end_where_every_cost_counts():
+def test_losers_run_to_the_end_where_every_cost_counts() -> None:
     schedule = Schedule.plan(50, n_candidates=3)
     for statistic, to_the_end in (("wins", False), ("mean", True)):
-        contests = acband(schedule, np.random.default_rng(0))
-        race = RaceStream(contests, statistic=statistic).ask()
+        rounds_ = acband(schedule, np.random.default_rng(0))
+        race = PaperRaces(rounds_, statistic=statistic).ask()
         assert isinstance(race, Race)
         assert race.to_the_end is to_the_end
 
@@ -109,7 +114,15 @@ def test_losers_run_to_the_end_where_every_cost_counts():
     spend=st.sampled_from(["nothing", "configurations"]),
     n_instances=st.sampled_from([None, 20, 150]),
 )
-def test_budgets_hold(seed, k, n_trials, playoff, early_stopping, spend, n_instances):
+def test_budgets_hold(
+    seed: int,
+    k: int,
+    n_trials: int,
+    playoff: int,
+    early_stopping: float | None,
+    spend: str,
+    n_instances: int | None,
+) -> None:
     schedule = Schedule.for_trials(
         n_trials,
         k=k,
@@ -120,10 +133,10 @@ def test_budgets_hold(seed, k, n_trials, playoff, early_stopping, spend, n_insta
     rng = np.random.default_rng(seed)
 
     def cost(race: Race) -> Outcome:
-        return Outcome(rng.exponential(1.0 + np.array(race.racers) % 7))
+        return Outcome(rng.exponential(1.0 + np.array(race.racers) % 7).tolist())
 
-    contests = acband(schedule, np.random.default_rng(seed), spend=spend)
-    stream = RaceStream(contests, early_stopping=early_stopping)
+    rounds_ = acband(schedule, np.random.default_rng(seed), spend=spend)
+    stream = PaperRaces(rounds_, early_stopping=early_stopping)
     races = play(stream, cost)
     if schedule.n_trials > n_trials:  # too few even for one race of two
         return
@@ -140,20 +153,20 @@ def test_budgets_hold(seed, k, n_trials, playoff, early_stopping, spend, n_insta
         assert len(set(instances)) == len(instances)
 
 
-def test_an_early_decision_does_not_shift_later_instances():
+def test_an_early_decision_does_not_shift_later_instances() -> None:
     schedule = Schedule.plan(600, n_candidates=20)
     seen = []
     for early_stopping in (None, 0.0):
-        contests = acband(schedule, np.random.default_rng(1))
+        rounds_ = acband(schedule, np.random.default_rng(1))
         races = play(
-            RaceStream(contests, early_stopping=early_stopping),
+            PaperRaces(rounds_, early_stopping=early_stopping),
             lambda race: Outcome([-racer for racer in race.racers]),
         )
         seen.append({race: race.instance for race in races})
     assert seen[1].items() < seen[0].items()
 
 
-def test_what_is_saved_buys_new_configurations():
+def test_what_is_saved_buys_new_configurations() -> None:
     rng = np.random.default_rng(0)
     table = RuntimeTable(np.exp(rng.normal(0, 0.5, (200, 2000)) + np.arange(200)[:, None]), 1e90)
     returned, spent = (
@@ -166,7 +179,7 @@ def test_what_is_saved_buys_new_configurations():
     assert spent.incumbent == min(spent.configurations)
 
 
-def test_the_schedule_shows_its_playoff():
+def test_the_schedule_shows_its_playoff() -> None:
     aside = Schedule.plan(3000, playoff=400)
     assert aside.set_aside == 400
     assert "7 on 64, 4 on 112, 2 on 224 = 1,344 trials" in str(aside)
@@ -177,7 +190,7 @@ def test_the_schedule_shows_its_playoff():
     assert Schedule.plan(400, playoff=400).set_aside == 100  # a quarter at most
 
 
-def test_reuse_goes_beyond_the_table():
+def test_reuse_goes_beyond_the_table() -> None:
     rng = np.random.default_rng(0)
     table = RuntimeTable(rng.exponential(1.0, (30, 60)) + np.arange(30)[:, None], 40.0)
     with pytest.raises(ValueError, match="reuse=True uses instances again"):
@@ -197,6 +210,6 @@ def test_reuse_goes_beyond_the_table():
         ({"spend": "all"}, ValueError, "spend must be one of 'nothing', 'configurations'"),
     ],
 )
-def test_bad_input(arguments, error, message):
+def test_bad_input(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         simulate(RuntimeTable(np.ones((9, 99)), 2.0), n_candidates=5, **arguments)

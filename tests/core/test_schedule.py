@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,7 @@ from acband_configspace.core.schedule import (
         (0.01, 0.01, 462),
     ],
 )
-def test_configurations_drawn_as_in_the_paper(alpha, delta, drawn):
+def test_configurations_drawn_as_in_the_paper(alpha: float, delta: float, drawn: int) -> None:
     assert Schedule.plan(20118, alpha=alpha, delta=delta).n_configs == drawn
 
 
@@ -42,11 +43,11 @@ def test_configurations_drawn_as_in_the_paper(alpha, delta, drawn):
     # Σ ⌈493 / 2^e⌉ over 9 epochs, gives 495.
     [(97, 101), (245, 247), (492, 495)],
 )
-def test_configurations_drawn_with_the_candidates_of_car(n_candidates, drawn):
+def test_configurations_drawn_with_the_candidates_of_car(n_candidates: int, drawn: int) -> None:
     assert Schedule.plan(20118, n_candidates=n_candidates).n_configs == drawn
 
 
-def test_epoch_sizes_worked_out_by_hand():
+def test_epoch_sizes_worked_out_by_hand() -> None:
     # N = ⌈ln .05 / ln .95⌉ = 59, n_0 = 60, E = ⌈log2 60⌉ = 6, n_e = ⌈60 / 2^e⌉ + 1.
     schedule = Schedule.plan(20118)
     assert (schedule.n_candidates, schedule.n0) == (59, 60)
@@ -54,7 +55,7 @@ def test_epoch_sizes_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("k", [2, 4, 8, 16])
-def test_epoch_budgets_follow_c_e(k):
+def test_epoch_budgets_follow_c_e(k: int) -> None:
     """B / c_e with the paper's own expression for c_e, evaluated independently."""
     budget, n_candidates, n0, epochs = 20118, 59, 60, 6
     q = 1 + (k - 1) / epochs
@@ -68,7 +69,7 @@ def test_epoch_budgets_follow_c_e(k):
         assert epoch.budget == math.floor(budget / c_e)
 
 
-def test_rounds_of_a_small_case_worked_out_by_hand():
+def test_rounds_of_a_small_case_worked_out_by_hand() -> None:
     # n = 10, k = 4, halving: two groups of 4 keep 2 each, 2 are carried: 6 left; one group of 4
     # keeps 2, 2 carried: 4 left; 4 -> 2; then the second loop, 2 -> 1. Four rounds share 96.
     rounds = cse_rounds(10, k=4, budget=96, share=Fraction(1, 2))
@@ -82,7 +83,7 @@ def test_rounds_of_a_small_case_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("k", range(2, 65))
-def test_special_cases_of_rho(k):
+def test_special_cases_of_rho(k: int) -> None:
     assert survivors(k, share_kept(1, k=k)) == max(1, k // 2)  # CSH
     assert survivors(k, share_kept(math.log2(k), k=k)) == 1  # CSWS
     assert survivors(k, share_kept(0, k=k)) == k - 1  # CSR
@@ -90,7 +91,7 @@ def test_special_cases_of_rho(k):
 
 
 @given(st.integers(1, 12), st.integers(2, 64), st.integers(1, 64))
-def test_rho_as_a_float_means_the_integer_rule(e, k, x):
+def test_rho_as_a_float_means_the_integer_rule(e: int, k: int, x: int) -> None:
     exact = max(1, min(x - 1, x * e // (e + k - 1)))
     assert survivors(x, share_kept(math.log2((e + k - 1) / e), k=k)) == exact
 
@@ -105,7 +106,7 @@ schedules = st.builds(
 
 
 @given(schedules)
-def test_a_schedule_keeps_its_budget_and_ends_with_one(inputs):
+def test_a_schedule_keeps_its_budget_and_ends_with_one(inputs: tuple[int, int, int, float]) -> None:
     k, n_candidates, n0, factor = inputs
     least = Schedule.minimum_budget(k=k, n_candidates=n_candidates, n0=n0)
     budget = int(least * factor)
@@ -127,9 +128,11 @@ def test_a_schedule_keeps_its_budget_and_ends_with_one(inputs):
 
 
 @given(schedules, st.integers(1, 200), st.sampled_from([None, 1, 2]))
-def test_a_playoff_leaves_every_group_a_race(inputs, playoff, n_epochs):
+def test_a_playoff_leaves_every_group_a_race(
+    inputs: tuple[int, int, int, float], playoff: int, n_epochs: int | None
+) -> None:
     k, n_candidates, _, factor = inputs
-    sizes = {"k": k, "n_candidates": n_candidates, "n_epochs": n_epochs}
+    sizes: dict[str, Any] = {"k": k, "n_candidates": n_candidates, "n_epochs": n_epochs}
     budget = int(Schedule.minimum_budget(**sizes) * factor)
     planned = Schedule.plan(budget, **sizes, playoff=playoff)
     for schedule in (planned, Schedule.for_trials(planned.n_trials, **sizes, playoff=playoff)):
@@ -141,7 +144,7 @@ def test_a_playoff_leaves_every_group_a_race(inputs, playoff, n_epochs):
 
 
 @given(schedules)
-def test_the_minimum_budget_is_the_minimum(inputs):
+def test_the_minimum_budget_is_the_minimum(inputs: tuple[int, int, int, float]) -> None:
     k, n_candidates, n0, _ = inputs
     least = Schedule.minimum_budget(k=k, n_candidates=n_candidates, n0=n0)
     Schedule.plan(least, k=k, n_candidates=n_candidates, n0=n0)
@@ -151,7 +154,7 @@ def test_the_minimum_budget_is_the_minimum(inputs):
 
 
 @given(st.integers(2, 5000), st.integers(2, 16))
-def test_for_trials_takes_the_largest_budget(n_trials, k):
+def test_for_trials_takes_the_largest_budget(n_trials: int, k: int) -> None:
     schedule = Schedule.for_trials(n_trials, k=k)
     assert schedule.n_races >= 1
     assert schedule.n_trials <= n_trials
@@ -160,8 +163,8 @@ def test_for_trials_takes_the_largest_budget(n_trials, k):
 
 
 @pytest.mark.parametrize("n_trials", [100, 500, 5000, 100_000])
-def test_for_trials_draws_as_many_as_get_sensible_races(n_trials):
-    def fewest_races(schedule):
+def test_for_trials_draws_as_many_as_get_sensible_races(n_trials: int) -> None:
+    def fewest_races(schedule: Schedule) -> int:
         return min(r.races_per_group for epoch in schedule.epochs for r in epoch.rounds)
 
     schedule = Schedule.for_trials(n_trials)
@@ -170,7 +173,7 @@ def test_for_trials_draws_as_many_as_get_sensible_races(n_trials):
     assert fewest_races(more) < SENSIBLE_RACES
 
 
-def test_for_trials_names_the_least_number_of_trials():
+def test_for_trials_names_the_least_number_of_trials() -> None:
     with pytest.raises(ValueError, match="n_trials must be at least 274 .* but got 100") as error:
         Schedule.for_trials(100, alpha=0.05)
     assert "59 configurations" in str(error.value)
@@ -178,26 +181,28 @@ def test_for_trials_names_the_least_number_of_trials():
 
 
 @given(st.integers(0, 80), st.integers(2, 8))
-def test_a_finite_space_is_used_up(n_available, k):
+def test_a_finite_space_is_used_up(n_available: int, k: int) -> None:
     schedule = Schedule.plan(5000, k=k, supply=Supply(n_available=n_available))
     assert schedule.n_configs == min(n_available, 60)
     assert all(epoch.n_configs >= 2 for epoch in schedule.epochs)
 
 
-def test_one_configuration_needs_no_race():
+def test_one_configuration_needs_no_race() -> None:
     schedule = Schedule.plan(100, supply=Supply(n_available=0))
     assert (schedule.epochs, schedule.n_races, schedule.n_trials) == ((), 0, 0)
     assert Schedule.for_trials(100, supply=Supply(n_available=0)).epochs == ()
 
 
-def test_given_configurations_come_on_top():
+def test_given_configurations_come_on_top() -> None:
     alone, given = (Schedule.plan(5000, supply=Supply(n_given=n)) for n in (1, 4))
     assert alone.n_configs == given.n_configs == 60
     assert [epoch.n_configs for epoch in given.epochs] == [34, 16, 9, 5, 3, 2]
 
 
 @given(st.integers(2, 3000), st.integers(1, 30), st.integers(2, 6), st.booleans())
-def test_few_instances_cap_the_races_of_a_group(n_trials, n_instances, k, results_kept):
+def test_few_instances_cap_the_races_of_a_group(
+    n_trials: int, n_instances: int, k: int, results_kept: bool
+) -> None:
     supply = Supply(n_instances=n_instances, results_kept=results_kept)
     schedule = Schedule.for_trials(n_trials, k=k, supply=supply)
     assert schedule.n_trials <= n_trials
@@ -205,13 +210,13 @@ def test_few_instances_cap_the_races_of_a_group(n_trials, n_instances, k, result
         assert all(1 <= round_.races_per_group <= n_instances for round_ in epoch.rounds)
 
 
-def test_one_result_per_configuration_makes_a_trial_of_each():
+def test_one_result_per_configuration_makes_a_trial_of_each() -> None:
     """A deterministic target without instances: as many configurations as trials."""
     schedule = Schedule.for_trials(100, supply=Supply(n_instances=1, results_kept=True))
     assert 90 <= schedule.n_configs + 1 <= 100
 
 
-def test_sufficient_budget_of_theorem_1():
+def test_sufficient_budget_of_theorem_1() -> None:
     # n_0/k · (C_1 E - (2^E - 1)(2 C_1 - C_2 - C_3)) / 2^E for k = 2, N = 59, n_0 = 60, E = 6.
     q = 1 + 1 / 6
     c1, c2, c3 = math.log(2, q), 1 + math.log(300, q), math.ceil(math.log(2, q))
@@ -221,7 +226,7 @@ def test_sufficient_budget_of_theorem_1():
 
 
 @given(st.integers(2, 31), st.floats(0.005, 0.5), st.floats(0.005, 0.5))
-def test_sufficient_budget_falls_with_k(k, alpha, delta):
+def test_sufficient_budget_falls_with_k(k: int, alpha: float, delta: float) -> None:
     """The appendix' discussion: the sufficient budget decreases with k."""
     assert sufficient_budget(k + 1, alpha, delta) < sufficient_budget(k, alpha, delta)
 
@@ -243,24 +248,26 @@ def test_sufficient_budget_falls_with_k(k, alpha, delta):
         ({"budget": True}, TypeError, "budget must be a whole number but got True"),
     ],
 )
-def test_bad_input_is_named(arguments, error, message):
+def test_bad_input_is_named(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         Schedule.plan(**{"budget": 1000, **arguments})
 
 
 @pytest.mark.parametrize("field", ["n_available", "n_given", "n_instances"])
-def test_bad_supplies(field):
+def test_bad_supplies(field: str) -> None:
     with pytest.raises(ValueError, match=f"{field} must be at least . but got -1"):
-        Supply(**{field: -1})
+        Supply(**{field: -1})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rho", [-0.1, 1.1, float("nan")])
-def test_bad_rho(rho):
+def test_bad_rho(rho: float) -> None:
     with pytest.raises(ValueError, match=r"rho must lie in \[0, log2\(k\)\]"):
         share_kept(rho, k=2)
 
 
-def test_the_table_shows_every_round():
+def test_the_table_shows_every_round() -> None:
     schedule = Schedule.plan(1000, k=4, n_candidates=20)
     text = str(schedule)
     n_rounds = sum(len(epoch.rounds) for epoch in schedule.epochs)

@@ -128,6 +128,7 @@ def test_plans_come_back_as_they_were(path):
     "chosen",
     [
         Settings(),
+        Settings(proposals="learned"),
         Settings(k=5, first_pass=7, first="random"),
         settings_from("paper"),
         Settings(alpha=0.05, statistic="quantile", early_stopping=None),
@@ -168,6 +169,22 @@ def test_of_a_statistic_of_ones_own_its_name_is_kept(path):
     found = read_journal(path).header
     assert found.own_statistic == "my own"
     assert found.settings == Settings(k=3, statistic="wins", early_stopping=None)
+
+
+def test_of_proposals_of_ones_own_their_name_is_kept(path):
+    class Own:
+        def propose(self):
+            raise NotImplementedError
+
+        def __repr__(self):
+            return "my own"
+
+    own = Settings(proposals=Own())
+    Journal(path).start(Header(settings=own, racing=False, seed=0, deterministic=True), {})
+    found = read_journal(path).header
+    assert found.own_proposals == "my own"
+    assert found.settings == Settings(proposals="learned")
+    assert found.settings.growth == own.growth
 
 
 def test_values_of_numpy_and_notes_come_back_as_pythons(path):
@@ -515,3 +532,21 @@ def test_a_child_that_lives_on_does_not_keep_the_run(path):
         assert Journal(path).read() is not None
     finally:
         os.kill(child, 9)
+
+
+def test_while_paused_others_may_look_but_not_add(path, monkeypatch):
+    journal = Journal(path)
+    journal.start(HEADER, IDENTITY)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full_disk(40))
+        with pytest.raises(OSError, match="No space"):
+            journal.add_race(race(0), values_of(race(0)))
+    journal.pause()
+    other = Journal(path)
+    assert other.read().races == []
+    other.pause()
+    journal.add_race(race(0), values_of(race(0)))
+    journal.pause()
+    with pytest.raises(JournalError, match="changed by somebody else; start the run again"):
+        other.add_race(race(1), values_of(race(1)))
+    assert read_journal(path).races == [race(0)]

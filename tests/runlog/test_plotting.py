@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from types import SimpleNamespace
+
 import pytest
-from run_helpers import make_run
+from made_up import write_run
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -11,7 +14,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
 from acband_configspace.core.schedule import Schedule, sufficient_budget  # noqa: E402
-from acband_configspace.runlog.bracket import incumbents, played_epochs  # noqa: E402
+from acband_configspace.core.search import search_schedule  # noqa: E402
+from acband_configspace.core.settings import Settings  # noqa: E402
 from acband_configspace.runlog.plotting import (  # noqa: E402
     WINNER,
     plot_elimination,
@@ -19,12 +23,20 @@ from acband_configspace.runlog.plotting import (  # noqa: E402
     plot_schedule,
     plot_sufficient_budget,
 )
-from acband_configspace.runlog.run import Run  # noqa: E402
+from acband_configspace.runlog.replay import Run  # noqa: E402
+
+KINDS = {
+    "memory": {},
+    "racing": {"racing": True},
+    "paper": {"settings": Settings(k=3, alpha=0.1, playoff=20), "n_trials": 900},
+}
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return Run.load(make_run(tmp_path_factory.mktemp("run")).scenario.output_directory)
+@pytest.fixture(scope="module", params=KINDS)
+def run(request, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("run")
+    write_run(directory, **KINDS[request.param])
+    return Run.load(directory)
 
 
 @pytest.fixture(autouse=True)
@@ -34,11 +46,13 @@ def _close_figures():
 
 
 def test_functions_draw_on_the_axes_they_are_given(run):
-    schedule = run.schedules[0]
+    schedule = Schedule.plan(200, k=2, n_candidates=5)
+    passes = search_schedule(n_trials=500, k=8, first_pass=25, growth=2.0, racing=False)
     for draw in (
         lambda ax: plot_elimination(run, ax),
         lambda ax: plot_incumbent(run, ax),
         lambda ax: plot_schedule(schedule, ax),
+        lambda ax: plot_schedule(passes, ax),
         lambda ax: plot_sufficient_budget(ax),
     ):
         _, ax = plt.subplots()
@@ -48,37 +62,52 @@ def test_functions_draw_on_the_axes_they_are_given(run):
         assert own.figure is not ax.figure
 
 
-def test_the_elimination_has_a_column_a_round_and_the_winners_path(run):
+def test_a_run_may_be_given_as_its_directory_or_facade(run):
+    facade = SimpleNamespace(scenario=SimpleNamespace(output_directory=run.directory))
+    for draw in (plot_elimination, plot_incumbent):
+        expected = len(draw(run).lines)
+        for source in (run.directory, str(run.directory), facade):
+            assert len(draw(source).lines) == expected
+
+
+def test_the_elimination_has_a_column_a_round_and_the_incumbents_path(run):
     ax = plot_elimination(run)
-    rounds = [round_ for epoch in played_epochs(run) for round_ in epoch.rounds]
     labels = [label.get_text() for label in ax.get_xticklabels()]
-    assert labels == [str(sum(g.n_races for g in round_.groups)) for round_ in rounds]
-    winner = incumbents(run)[-1][1]
+    assert labels == [str(len(round_.races)) for round_ in run.rounds]
     path = [line for line in ax.lines if line.get_color() == WINNER and len(line.get_xdata()) == 2]
-    n_columns = sum(winner in round_.in_play for round_ in rounds)
-    assert len(path) == n_columns - 1
-    assert f"configuration {winner}" in ax.get_legend().get_texts()[0].get_text()
+    columns = [run.incumbent in round_.in_play for round_ in run.rounds]
+    n_steps = sum(a and b for a, b in itertools.pairwise(columns))
+    assert len(path) == n_steps
+    assert f"#{run.incumbent}" in ax.get_legend().get_texts()[0].get_text()
 
 
-def test_an_unfinished_run_can_be_drawn(run):
-    from dataclasses import replace
-
+def test_an_unfinished_run_can_be_drawn(tmp_path):
     for n_races in (0, 1, 10):
-        part = replace(run, races=run.races[:n_races], finished=None)
-        plot_elimination(part)
-        plot_incumbent(part)
+        write_run(tmp_path, stop_after=n_races)
+        plot_elimination(tmp_path)
+        plot_incumbent(tmp_path)
+
+
+def test_the_incumbent_goes_down_to_its_estimate_and_the_default_is_a_line(run):
+    ax = plot_incumbent(run)
+    training, default = ax.lines[:2]
+    costs = list(training.get_ydata())
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] == run.leads[-1].estimate.mean
+    assert set(default.get_ydata()) == {run.comparison.default_estimate.mean}
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert any(label.startswith("the default") for label in labels)
 
 
 def test_test_costs_are_drawn_beside_the_training_costs(run):
-    ax = plot_incumbent(run, test_costs={number: 1.5 for _, number in incumbents(run)})
-    training, test = ax.lines[:2]
+    ax = plot_incumbent(run, test_costs={lead.configuration: 1.5 for lead in run.leads})
+    [test] = [line for line in ax.lines if line.get_label() == "test"]
     assert set(test.get_ydata()) == {1.5}
-    assert len(training.get_xdata()) > 1
 
 
 def test_costs_may_be_negative_and_test_costs_unknown(tmp_path):
-    facade = make_run(tmp_path, target=lambda config, seed=0: -config["x"])
-    ax = plot_incumbent(Run.load(facade.scenario.output_directory), test_costs={9999: 1.0})
+    write_run(tmp_path, cost=lambda values, key: -values["x"])
+    ax = plot_incumbent(tmp_path, test_costs={9999: 1.0})
     low, high = ax.get_ylim()
     costs = ax.lines[0].get_ydata()
     assert low < min(costs) <= max(costs) < high
@@ -89,6 +118,12 @@ def test_the_schedule_has_a_bar_a_round():
     ax = plot_schedule(schedule)
     heights = [bar.get_height() for bar in ax.patches]
     assert heights == [r.n_races for epoch in schedule.epochs for r in epoch.rounds]
+
+
+def test_the_search_has_a_bar_a_pass():
+    schedule = search_schedule(n_trials=2000, k=8, first_pass=25, growth=2.0, racing=False)
+    heights = [bar.get_height() for bar in plot_schedule(schedule).patches]
+    assert heights == [plan.n_trials for plan in schedule.passes]
 
 
 def test_the_sufficient_budget_falls_with_k_alpha_and_delta():

@@ -39,8 +39,8 @@ from acband_configspace import ACBandFacade, ACBandIntensifier, Schedule
 from acband_configspace.benchmark.simulation import simulate
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.acband import acband
+from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.race import Outcome, Race
-from acband_configspace.core.streaming import RaceStream
 from acband_configspace.errors import FirstRaceCrashedError
 
 
@@ -382,8 +382,8 @@ def test_it_finds_what_the_core_and_the_simulation_find(statistic, k, make_scena
     configurations = facade.intensifier.configurations
     winner = configurations.number_of(facade.intensifier.get_incumbent())
 
-    contests = acband(plan, np.random.default_rng([scenario.seed, 2]))
-    stream = RaceStream(contests, statistic=statistic, early_stopping=None)
+    rounds_ = acband(plan, np.random.default_rng([scenario.seed, 2]))
+    stream = PaperRaces(rounds_, statistic=statistic, early_stopping=None)
     numbers = {}
     while isinstance(race := stream.ask(), Race):
         numbers[race.id] = race.instance

@@ -1,4 +1,4 @@
-"""Groups of the paper's schedule may end early, with a playoff at the end: what holds all the same.
+"""In the paper's schedule groups may end early, and there may be a playoff: what holds then.
 
 Races that were running when their group was decided are needless. How many depends on the workers
 and on when results come in; who wins must not.
@@ -41,7 +41,7 @@ from targets import (
 from acband_configspace import ACBandFacade, ACBandIntensifier, Schedule
 from acband_configspace.core.acband import acband
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.core.streaming import RaceStream
+from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
@@ -256,7 +256,7 @@ def test_who_lost_a_needless_race_has_not_lost_another():
     """The result may come in when another race already waits for the same trial."""
     configurations = Configurations(a_space(), [], seed=0)
     configurations.draw(2)
-    stream = RaceStream(acband(Schedule.plan(20, n_candidates=1), np.random.default_rng(0)))
+    stream = PaperRaces(acband(Schedule.plan(20, n_candidates=1), np.random.default_rng(0)))
     races = PendingRaces(configurations, RunHistory(), stream.is_open)
     playoff = PendingRace(stream.ask(), InstanceKey(None, 5))
     assert races.look_up(playoff) == 2

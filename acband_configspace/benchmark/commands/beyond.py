@@ -2,8 +2,8 @@
 
 Prints, for each table, k and α, the gap to the best configuration (mean and 90 % quantile) and
 the CPU time of each variant, beside those of the paper's rule; then the default search with the
-CPU time that the paper's preset takes, and shares of it. Tables are made up unless recorded ones are given; with few instances, budgets of 1, 3
-and 10 times their number are measured.
+CPU time that the paper's preset takes, and shares of it. Tables are made up unless recorded ones
+are given; with few instances, budgets of 1, 3 and 10 times their number are measured.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from acband_configspace.benchmark.methods.method import (
 )
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import whole_number
-from acband_configspace.core.frame import Frame
+from acband_configspace.core.epochs import EpochOutline
 
 #: n_max in s_max = ⌈log_η n_max⌉. The paper does not state it; with any in (125, 216] Hyperband
 #: draws the 378, 842, 280 and 618 configurations that Table 4 prints for η = 4, 5, 6 and 8.
@@ -117,7 +117,7 @@ class SuccessiveHalving:
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Run one bracket."""
-        wanted = Frame.checked(2, self.alpha, self.delta, None, None).n_candidates
+        wanted = EpochOutline.checked(2, self.alpha, self.delta, None, None).n_candidates
         n_configs = enough_rows(table, wanted)
         rows, columns = drawn_order(table, seed)
         halvings = _log(n_configs, self.eta)

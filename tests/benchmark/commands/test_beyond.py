@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from acband_configspace.core.presets import PRESETS
 
 from acband_configspace.benchmark.__main__ import main
-from acband_configspace.benchmark.commands.beyond import VARIANTS
+from acband_configspace.benchmark.commands.beyond import SHARES, VARIANTS
 
 
 def test_it_compares_on_a_recorded_table(tmp_path, capsys):
@@ -18,5 +17,6 @@ def test_it_compares_on_a_recorded_table(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "12 configurations, 200 instances" in printed
     assert "budget of 10 × the instances" in printed
-    for name in [*VARIANTS, *PRESETS]:
+    names = [f"default, {share:.0%} of its CPU" for share in SHARES]
+    for name in [*VARIANTS, *names]:
         assert printed.count(f"\n  {name} ") >= 3

@@ -14,7 +14,7 @@ from acband_configspace.core.schedule import Schedule
 Instances = npt.NDArray[np.int64]
 
 
-class Reserve:
+class RaceBudget:
     """Hands out the instances of one run and takes back those that were not needed.
 
     Without a schedule (CSE by itself) it never ends. Where there are ``n_instances`` to be used

@@ -1,4 +1,4 @@
-"""The streaming driver: names the races that may run now and is told their outcomes.
+"""The paper's schedule, race by race: names the races that may run now, is told their outcomes.
 
 Outcomes may be told in any order. A group is decided on its outcomes in race order, without gaps:
 whether it is decided after race t depends on the outcomes up to t only, whatever else is in. A
@@ -14,26 +14,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from acband_configspace.core.elimination import Contest, Contests, Verdict, judge, judge_playoff
+from acband_configspace.core.elimination import Round, Rounds, Verdict, judge, judge_playoff
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.statistics import Statistic, get_statistic, wins
 from acband_configspace.core.stopping import checked_early_stopping, decided
 
 
 class Signal(enum.Enum):
-    """What :meth:`RaceStream.ask` answers when there is no race to run."""
+    """What :meth:`PaperRaces.ask` answers when there is no race to run."""
 
     WAIT = "every race that may run now is handed out: tell outcomes, then ask again"
     DONE = "the last race is judged"
 
 
-class RaceStream:
+class PaperRaces:
     """Drives :func:`~acband_configspace.core.acband.acband` or a CSE race by race.
 
     >>> from acband_configspace.core.acband import acband
     >>> from acband_configspace.core.schedule import Schedule
     >>> schedule = Schedule.plan(200, k=2, n_candidates=5)
-    >>> stream = RaceStream(acband(schedule, np.random.default_rng(0)))
+    >>> stream = PaperRaces(acband(schedule, np.random.default_rng(0)))
     >>> while isinstance(race := stream.ask(), Race):  # higher numbers are the better ones here
     ...     stream.tell(race, Outcome([-racer for racer in race.racers]))
     >>> stream.winner == schedule.n_configs
@@ -42,13 +42,13 @@ class RaceStream:
 
     def __init__(
         self,
-        contests: Contests,
+        rounds_: Rounds,
         *,
         statistic: str | Statistic = "wins",
         early_stopping: float | None = None,
         pass_number: int = 1,
     ) -> None:
-        self._contests = contests
+        self._rounds = rounds_
         self._pass_number = pass_number
         self._statistic = get_statistic(statistic)
         self._early_stopping = checked_early_stopping(early_stopping, self._statistic)
@@ -57,7 +57,7 @@ class RaceStream:
         self._running: set[Race] = set()
         self._n_races = 0
         self._n_trials = 0
-        self._heat: _Heat | None = None
+        self._round: _RoundInProgress | None = None
         self._advance(None)
 
     @property
@@ -71,9 +71,9 @@ class RaceStream:
         return tuple(self._epoch_winners)
 
     @property
-    def contest(self) -> Contest | None:
+    def round_(self) -> Round | None:
         """The round that is being raced, None when all is judged."""
-        return self._heat.contest if self._heat else None
+        return self._round.round_ if self._round else None
 
     @property
     def n_races(self) -> int:
@@ -87,9 +87,9 @@ class RaceStream:
 
     def ask(self) -> Race | Signal:
         """Return a race that may run now, or the signal that says why there is none."""
-        if self._heat is None:
+        if self._round is None:
             return Signal.DONE
-        race = next(self._heat.waiting, None)
+        race = next(self._round.waiting, None)
         if race is None:
             return Signal.WAIT
         self._running.add(race)
@@ -100,7 +100,7 @@ class RaceStream:
 
         It matters from the time the race is handed out until it is told or its group is decided.
         """
-        return race in self._running and self._heat is not None and self._heat.needs(race)
+        return race in self._running and self._round is not None and self._round.needs(race)
 
     def tell(self, race: Race, outcome: Outcome) -> None:
         """Take in the outcome of a race that was handed out; a refused one changes nothing.
@@ -113,7 +113,7 @@ class RaceStream:
             )
         if len(outcome.costs) != len(race.racers):
             raise ValueError(f"{race} must have {len(race.racers)} costs but got {outcome.costs}")
-        if self._heat is None or not self._heat.needs(race):
+        if self._round is None or not self._round.needs(race):
             self._running.remove(race)
             return
         if self._statistic.needs_all_costs and any(outcome.censored) and not self._in_playoff:
@@ -122,47 +122,49 @@ class RaceStream:
                 f"{outcome}"
             )
         self._running.remove(race)
-        self._heat.record(race, outcome)
-        if self._heat.complete:
-            self._advance(self._heat.verdict())
+        self._round.record(race, outcome)
+        if self._round.complete:
+            self._advance(self._round.verdict())
 
     @property
     def _in_playoff(self) -> bool:
         # There the cutoff counts as what it cost: censored costs are taken as they are.
-        return self._heat is not None and self._heat.contest.is_playoff
+        return self._round is not None and self._round.round_.is_playoff
 
     def _advance(self, verdict: Verdict | None) -> None:
-        if verdict is not None and self._heat is not None:
+        if verdict is not None and self._round is not None:
             n_races = int(verdict.n_raced.sum())
             self._n_races += n_races
-            self._n_trials += n_races * self._heat.contest.plan.group_size
-            if self._heat.contest.decides_epoch:
+            self._n_trials += n_races * self._round.round_.plan.group_size
+            if self._round.round_.decides_epoch:
                 self._epoch_winners.append(int(verdict.survivors.item()))
         try:
-            contest = next(self._contests) if verdict is None else self._contests.send(verdict)
+            round_ = next(self._rounds) if verdict is None else self._rounds.send(verdict)
         except StopIteration as finished:
-            self._heat, self._winner = None, finished.value
+            self._round, self._winner = None, finished.value
         else:
-            self._heat = _Heat(contest, self._statistic, self._early_stopping, self._pass_number)
+            self._round = _RoundInProgress(
+                round_, self._statistic, self._early_stopping, self._pass_number
+            )
 
 
-class _Heat:
+class _RoundInProgress:
     """The outcomes of one round so far."""
 
     def __init__(
         self,
-        contest: Contest,
+        round_: Round,
         statistic: Statistic,
         early_stopping: float | None,
         pass_number: int,
     ) -> None:
-        plan = contest.plan
+        plan = round_.plan
         self._pass_number = pass_number
         shape = (plan.n_groups, plan.races_per_group, plan.group_size)
-        self.contest = contest
-        self.waiting = self._races(contest.is_playoff or statistic.needs_all_costs)
+        self.round_ = round_
+        self.waiting = self._races(round_.is_playoff or statistic.needs_all_costs)
         self._statistic = statistic
-        self._early_stopping = None if contest.is_playoff else early_stopping
+        self._early_stopping = None if round_.is_playoff else early_stopping
         self._costs = np.full(shape, np.nan)
         self._censored = np.zeros(shape, dtype=bool)
         self._wins = np.zeros((plan.n_groups, plan.group_size), dtype=np.int64)
@@ -172,18 +174,18 @@ class _Heat:
     def _races(self, to_the_end: bool) -> Iterator[Race]:
         # All groups advance together: this wastes the fewest races that are already running when
         # a group is decided.
-        contest = self.contest
-        racers = [tuple(group) for group in contest.groups.tolist()]
-        instances = contest.instances.tolist()
-        for index in range(contest.plan.races_per_group):
+        round_ = self.round_
+        racers = [tuple(group) for group in round_.groups.tolist()]
+        instances = round_.instances.tolist()
+        for index in range(round_.plan.races_per_group):
             for group in sorted(self._undecided):
                 if group in self._undecided:  # it may have been decided since
                     instance = instances[group][index]
-                    place = (self._pass_number, contest.epoch, contest.round, group, index)
+                    place = (self._pass_number, round_.epoch, round_.round, group, index)
                     yield Race(RaceId(*place), instance, racers[group], to_the_end)
 
     def needs(self, race: Race) -> bool:
-        this_round = race.id[:3] == (self._pass_number, self.contest.epoch, self.contest.round)
+        this_round = race.id[:3] == (self._pass_number, self.round_.epoch, self.round_.round)
         return this_round and race.id.group in self._undecided
 
     def record(self, race: Race, outcome: Outcome) -> None:
@@ -199,7 +201,7 @@ class _Heat:
         return not math.isnan(self._costs[group, index, 0])
 
     def _is_decided(self, group: int) -> bool:
-        plan, n_raced = self.contest.plan, self._n_raced[group]
+        plan, n_raced = self.round_.plan, self._n_raced[group]
         if self._early_stopping is None:
             return n_raced == plan.races_per_group
         last = (group, n_raced - 1)
@@ -211,9 +213,9 @@ class _Heat:
         return not self._undecided
 
     def verdict(self) -> Verdict:
-        if self.contest.is_playoff:
-            return judge_playoff(self.contest, self._costs)
+        if self.round_.is_playoff:
+            return judge_playoff(self.round_, self._costs)
         n_raced = np.array(self._n_raced)
         if self._early_stopping is not None:
-            return judge(self.contest, self._wins, n_raced)
-        return judge(self.contest, self._statistic.scores(self._costs, self._censored), n_raced)
+            return judge(self.round_, self._wins, n_raced)
+        return judge(self.round_, self._statistic.scores(self._costs, self._censored), n_raced)

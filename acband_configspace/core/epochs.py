@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from acband_configspace.core.checks import probability, whole_number
-from acband_configspace.core.rounds import Epoch, cse_rounds
+from acband_configspace.core.rounds import EpochPlan, cse_rounds
 
 #: At most this share of the budget is set aside for a playoff.
 PLAYOFF_SHARE = Fraction(1, 4)
@@ -50,7 +50,7 @@ UNLIMITED = Supply()
 
 
 @dataclass(frozen=True)
-class Frame:
+class EpochOutline:
     """A schedule before its budget is known: N, n_0, and the sizes and weights of the epochs."""
 
     k: int
@@ -75,8 +75,8 @@ class Frame:
         supply: Supply = UNLIMITED,
         playoff: int = 0,
         set_aside: bool = True,
-    ) -> Frame:
-        """Return the frame, or say which argument is wrong."""
+    ) -> EpochOutline:
+        """Return the outline, or say which argument is wrong."""
         playoff = whole_number("playoff", playoff, at_least=0)
         k = whole_number("k", k, at_least=2)
         alpha, delta = probability("alpha", alpha), probability("delta", delta)
@@ -155,11 +155,11 @@ class Frame:
 
         return first_true(suffices, 1)
 
-    def epochs(self, budget: int) -> tuple[Epoch, ...]:
+    def epochs(self, budget: int) -> tuple[EpochPlan, ...]:
         """Return the epochs for a budget, less what is set aside."""
         return self._epochs(budget - self.n_set_aside(budget))
 
-    def _epochs(self, budget: int) -> tuple[Epoch, ...]:
+    def _epochs(self, budget: int) -> tuple[EpochPlan, ...]:
         sizes = self.sizes()
         weights = self.weights()[: len(sizes)]
         total = math.fsum(weights)
@@ -174,7 +174,7 @@ class Frame:
                 share=share_kept_in(e, self.k),
                 n_instances=self.supply.n_instances,
             )
-            epochs.append(Epoch(e, size, epoch_budget, rounds))
+            epochs.append(EpochPlan(e, size, epoch_budget, rounds))
         return tuple(epochs)
 
 

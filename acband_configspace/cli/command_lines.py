@@ -1,0 +1,260 @@
+"""How a run's command line is put together: our templates, AClib's two ways, and irace's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from acband_configspace.cli.spaces.parameters import number_text
+
+#: Values that mean a switch is on, or off.
+ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
+#: What may stand in braces in a command, and what in the text of a parameter.
+COMMAND_FIELDS = ("parameters", "instance", "seed", "cutoff")
+PARAMETER_FIELDS = ("name", "value")
+#: The cutoff where a call format asks for one and the scenario has none: SMAC's own "infinity".
+NO_CUTOFF = 2147483647.0
+
+_FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+
+
+class CommandLine(Protocol):
+    """Makes the argument list of one run."""
+
+    def words(
+        self,
+        configuration: Mapping[str, Any],
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+    ) -> list[str]:
+        """Return the program and its arguments."""
+
+
+@dataclass(frozen=True)
+class ProgramArguments:
+    """What follows the program's name, as the facade's ``to_arguments``."""
+
+    line: CommandLine
+
+    def __call__(
+        self,
+        configuration: Mapping[str, Any],
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+    ) -> list[str]:
+        """Return the arguments of one run."""
+        return self.line.words(configuration, instance, seed, cutoff)[1:]
+
+
+@dataclass(frozen=True)
+class TemplateCommand:
+    """A command with places for the parameters, the instance, the seed and the cutoff.
+
+    ``{parameters}`` becomes one or more words; without it they follow the command, and without
+    ``{instance}`` the instance comes last.
+    """
+
+    command: tuple[str, ...]
+    parameter: tuple[str, ...] = ("--{name}={value}",)
+    on: tuple[str, ...] | None = None
+    off: tuple[str, ...] | None = None
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """How some parameters are written that are exceptions."""
+    folder: str | None = None
+    """Where instances are that are named relative to it."""
+    shell: bool = False
+
+    def words(
+        self,
+        configuration: Mapping[str, Any],
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+    ) -> list[str]:
+        """Return the program and its arguments."""
+        known = {
+            "instance": "" if instance is None else self._path(instance),
+            "seed": str(0 if seed is None else seed),
+            "cutoff": number_text(NO_CUTOFF if cutoff is None else cutoff),
+        }
+        parameters = [w for n, v in configuration.items() for w in self._parameter(n, v)]
+        template = list(self.command)
+        if not any("{parameters}" in part for part in template):
+            template.append("{parameters}")
+        if instance is not None and not any("{instance}" in part for part in template):
+            template.append("{instance}")
+        if self.shell:
+            return self._shell_words(" ".join(template), known, parameters)
+        words: list[str] = []
+        for part in template:
+            if part == "{parameters}":
+                words += parameters
+            else:
+                words.append(filled(part, {**known, "parameters": " ".join(parameters)}))
+        return words
+
+    def _shell_words(
+        self, template: str, known: Mapping[str, str], parameters: Sequence[str]
+    ) -> list[str]:
+        quoted = {name: shlex.quote(value) for name, value in known.items()}
+        return ["/bin/sh", "-c", filled(template, {**quoted, "parameters": shlex.join(parameters)})]
+
+    def _parameter(self, name: str, value: Any) -> list[str]:
+        text = argument_text(value)
+        template: tuple[str, ...] | None = self.written.get(name)
+        if template is None and self.on is not None and text.lower() in ON[:3]:
+            template = self.on
+        if template is None and self.off is not None and text.lower() in OFF[:3]:
+            template = self.off
+        values = {"name": name, "value": text}
+        return [filled(part, values) for part in template or self.parameter if part]
+
+    def _path(self, instance: str) -> str:
+        return path_of(instance, self.folder)
+
+
+@dataclass(frozen=True)
+class OldAclibCommand:
+    """``algo instance specifics cutoff cutoff_length seed -name value …``: ParamILS and SMAC."""
+
+    command: tuple[str, ...]
+    specifics: Mapping[str, str] = field(default_factory=dict)
+    cutoff_length: str = "0"
+
+    def words(
+        self,
+        configuration: Mapping[str, Any],
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+    ) -> list[str]:
+        """Return the program and its arguments."""
+        name = "no_instance" if instance is None else instance
+        return [
+            *self.command,
+            name,
+            self.specifics.get(name, "0"),
+            number_text(NO_CUTOFF if cutoff is None else cutoff),
+            self.cutoff_length,
+            str(0 if seed is None else seed),
+            *_name_value_words(configuration),
+        ]
+
+
+@dataclass(frozen=True)
+class Aclib2Command:
+    """``algo --instance I --cutoff C --seed S --config -name value …``: AClib2."""
+
+    command: tuple[str, ...]
+
+    def words(
+        self,
+        configuration: Mapping[str, Any],
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+    ) -> list[str]:
+        """Return the program and its arguments."""
+        where = [] if instance is None else ["--instance", instance]
+        return [
+            *self.command,
+            *where,
+            "--cutoff",
+            number_text(NO_CUTOFF if cutoff is None else cutoff),
+            "--seed",
+            str(0 if seed is None else seed),
+            "--config",
+            *_name_value_words(configuration),
+        ]
+
+
+@dataclass(frozen=True)
+class IraceCommand:
+    """``target-runner configurationID instanceID seed instance [bound] parameters``: irace.
+
+    The configuration's number is made from its values: the same values have the same number.
+    """
+
+    command: tuple[str, ...]
+    switches: Mapping[str, str]
+    numbers: Mapping[str, int]
+    """Of the instances, from 1."""
+    extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Arguments that belong to an instance."""
+    bound: bool = False
+    digits: int = 4
+    folder: str | None = None
+
+    def words(
+        self,
+        configuration: Mapping[str, Any],
+        instance: str | None,
+        seed: int | None,
+        cutoff: float | None,
+    ) -> list[str]:
+        """Return the program and its arguments."""
+        texts = {name: self._text(value) for name, value in configuration.items()}
+        identity = zlib.crc32(repr(sorted(texts.items())).encode()) % 10**9
+        name = "" if instance is None else instance
+        path = path_of(name, self.folder)
+        limit = [number_text(NO_CUTOFF if cutoff is None else cutoff)] if self.bound else []
+        words = [
+            *self.command,
+            str(identity),
+            str(self.numbers.get(name, 0)),
+            str(0 if seed is None else seed),
+            path,
+            *self.extras.get(name, ()),
+            *limit,
+        ]
+        for parameter, text in texts.items():
+            *heads, last = self.switches.get(parameter, f"--{parameter} ").split(" ")
+            words += [head for head in heads if head]
+            if last + text:
+                words.append(last + text)
+        return words
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, float):
+            return number_text(round(value, self.digits))
+        return argument_text(value)
+
+
+def path_of(instance: str, folder: str | None) -> str:
+    """Return the path of an instance that is a file of the folder; others are names."""
+    if folder is None or not instance:
+        return instance
+    path = os.path.join(folder, instance)
+    return path if os.path.exists(path) else instance
+
+
+def argument_text(value: Any) -> str:
+    """Return a value as a command line has it."""
+    item = getattr(value, "item", None)  # numpy's numbers and texts
+    value = item() if callable(item) else value
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+def _name_value_words(configuration: Mapping[str, Any]) -> list[str]:
+    return [w for name, value in configuration.items() for w in (f"-{name}", argument_text(value))]
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """Return a template with its ``{fields}`` filled in; ``{{`` and ``}}`` are single braces."""
+
+    def fill(match: re.Match[str]) -> str:
+        return match[0][0] if match[1] is None else values.get(match[1], match[0])
+
+    return _FIELD.sub(fill, template)
+
+
+def fields_in(template: str) -> list[str]:
+    """Return the names of a template's fields."""
+    return [match[1] for match in _FIELD.finditer(template) if match[1] is not None]

@@ -1,0 +1,141 @@
+"""What a run's directory says: which scenario it was started from, and who leads."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acband_configspace.cli.errors import InputError, Place
+from acband_configspace.cli.scenario.description import ScenarioFile
+from acband_configspace.cli.scenario.reading import kind_of, read_scenario
+
+#: Beside the journal: what ``acband run`` was told.
+RECORD = "acband.json"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a run was started from."""
+
+    scenario: Path
+    overrides: Mapping[str, str]
+    folder: Path
+    """Where ``acband`` was called."""
+    command: tuple[str, ...]
+    """The command line without values: what the target is."""
+
+
+def example_command(scenario_file: ScenarioFile) -> tuple[str, ...]:
+    """Return the command line of the default configuration on the first instance."""
+    default = dict(scenario_file.space.get_default_configuration())
+    instance = None if scenario_file.instances is None else scenario_file.instances[0]
+    return tuple(
+        scenario_file.line.words(default, instance, scenario_file.seed, scenario_file.cutoff)
+    )
+
+
+def command_form(scenario_file: ScenarioFile) -> tuple[str, ...]:
+    """Return the command line with words in place of the values: what the target is."""
+    values = dict.fromkeys(scenario_file.space, "VALUE")
+    instance = None if scenario_file.instances is None else "INSTANCE"
+    return tuple(scenario_file.line.words(values, instance, 0, scenario_file.cutoff))
+
+
+def refuse_other_target(directory: Path, scenario_file: ScenarioFile) -> None:
+    """Refuse to go on with a run of another target.
+
+    The journal knows the space and the instances of a run, but not its target.
+    """
+    if not (directory / RECORD).exists():
+        return
+    before, now = read_origin(directory).command, command_form(scenario_file)
+    if before != now:
+        raise InputError(
+            Place.of(directory),
+            "this run was started with another target; use --output for a run of its own, or "
+            f"--fresh to start anew\n  before: {shlex.join(before)}\n  now:    {shlex.join(now)}",
+        )
+
+
+def record_origin(
+    directory: Path, scenario_file: ScenarioFile, overrides: Mapping[str, str], folder: Path
+) -> None:
+    """Write down what a run is started from, and in which folder."""
+    path = directory / RECORD
+    directory.mkdir(parents=True, exist_ok=True)
+    content = {
+        "scenario": str(folder / scenario_file.path),
+        "overrides": dict(overrides),
+        "folder": str(folder),
+        "command": command_form(scenario_file),
+    }
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def read_origin(directory: Path) -> Origin:
+    """Return what a run was started from."""
+    path = directory / RECORD
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Origin(
+            scenario=Path(content["scenario"]),
+            overrides=dict(content["overrides"]),
+            folder=Path(content["folder"]),
+            command=tuple(content["command"]),
+        )
+    except FileNotFoundError:
+        raise InputError(
+            Place.of(directory),
+            f"is no run of 'acband run': it has no {RECORD}; give the scenario with --scenario",
+        ) from None
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise InputError(Place.of(path), f"cannot be read: {error!r}") from None
+
+
+def scenario_of_run(
+    directory: Path, scenario: Path | None = None, test_instances: Path | None = None
+) -> ScenarioFile:
+    """Read the scenario of a run again, as it was given then, or another one.
+
+    Relative paths mean what they meant then. ``test_instances``, a list in the scenario's own
+    format, stands in for the scenario's.
+    """
+    changes: dict[str, str] = {}
+    if test_instances is not None:
+        path = scenario or read_origin(directory).scenario
+        changes = _test_list(kind_of(path), test_instances.resolve())
+    if scenario is not None:
+        return read_scenario(scenario, changes)
+    origin = read_origin(directory)
+    here = Path.cwd()
+    try:
+        os.chdir(origin.folder)
+        return read_scenario(origin.scenario, {**origin.overrides, **changes})
+    except FileNotFoundError as error:
+        raise InputError(Place.of(directory), f"its folder is gone: {error.filename}") from None
+    finally:
+        os.chdir(here)
+
+
+def _test_list(kind: str, path: Path) -> dict[str, str]:
+    """Return what makes a list the test instances of a scenario."""
+    return {
+        "toml": {"instances.test": str(path)},
+        "aclib": {"test_instance_file": str(path)},
+        "irace": {"testInstancesFile": str(path), "testInstancesDir": ""},
+    }[kind]
+
+
+def incumbent_of(directory: Path) -> dict[str, Any]:
+    """Return the values of the configuration that leads, also of a run that goes on."""
+    from acband_configspace.runlog.replay import Run
+
+    run = Run.load(directory)
+    return dict(run.default if run.incumbent is None else run.values(run.incumbent))

@@ -1,0 +1,1 @@
+"""Scenario files of three kinds, read into one value."""

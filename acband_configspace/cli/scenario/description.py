@@ -1,0 +1,88 @@
+"""A scenario as every format's reader hands it over: one frozen value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ConfigSpace import ConfigurationSpace
+
+from acband_configspace.cli.command_lines import CommandLine
+from acband_configspace.cli.errors import InputError, Place
+from acband_configspace.cli.results import ResultReader
+from acband_configspace.running.race import Clock
+
+#: So many trials are as good as no limit, where time is the limit.
+PLENTY = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioFile:
+    """What a user wants tuned: the target, its space, the instances and the budget."""
+
+    path: Path
+    format: str
+    """How it was written: "toml", "aclib" or "irace"."""
+    line: CommandLine
+    """Makes the command line of a run."""
+    space: ConfigurationSpace
+    reader: ResultReader | None = None
+    """Reads what a run prints; None if its exit code says all there is to say."""
+    success_codes: tuple[int, ...] = (0,)
+    directory: Path = field(default_factory=Path.cwd)
+    """Where the target runs."""
+    instances: tuple[str, ...] | None = None
+    test_instances: tuple[str, ...] | None = None
+    racing: bool = True
+    """Whether the run time is what is minimised."""
+    clock: Clock = "cpu"
+    par: float = 10.0
+    cutoff: float | None = None
+    memory_limit: int | None = None
+    crash_cost: float = math.inf
+    deterministic: bool = False
+    n_trials: int | None = None
+    walltime_limit: float | None = None
+    cputime_limit: float | None = None
+    given: tuple[Mapping[str, Any], ...] = ()
+    """Configurations that race from the start, beside the default."""
+    seed: int = 0
+    workers: int = 1
+    output: Path | None = None
+    """The folder of the runs, if the scenario names one."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further options of the facade: k, alpha and so on."""
+    option_places: Mapping[str, Place] = field(default_factory=dict)
+    """Where they stand, unless that is the command line."""
+    keys: tuple[str, ...] = ()
+    """The keys of the format, for suggestions."""
+    notes: tuple[str, ...] = ()
+    """What was read and is not used, in words."""
+
+    def __post_init__(self) -> None:
+        place = Place.of(self.path)
+        if self.racing and self.cutoff is None:
+            raise InputError(
+                place, "a cutoff must be given to minimise the run time, or bad runs never end"
+            )
+        if self.n_trials is None and self.walltime_limit is None and self.cputime_limit is None:
+            raise InputError(
+                place, "the budget must be given: a number of trials, or a time (see --help)"
+            )
+        if self.instances is not None and not self.instances:
+            raise InputError(place, "there are no instances")
+
+    @property
+    def name(self) -> str:
+        """What the run is called: the file's name, or its folder's where that says nothing."""
+        stem = self.path.stem
+        folder = self.path.resolve().parent.name
+        return folder if stem.lower() in ("scenario", "scenarios") and folder else stem
+
+    @property
+    def default_output(self) -> Path:
+        """Where the run is kept unless the user says so."""
+        return (self.output or Path("acband_output")) / f"{self.name}-{self.seed}"

@@ -1,0 +1,222 @@
+"""From parameters and expressions to a ConfigSpace, with errors that name the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from ConfigSpace import ConfigurationSpace
+from ConfigSpace.conditions import (
+    AndConjunction,
+    EqualsCondition,
+    GreaterThanCondition,
+    InCondition,
+    LessThanCondition,
+    NotEqualsCondition,
+    OrConjunction,
+)
+from ConfigSpace.forbidden import (
+    ForbiddenAndConjunction,
+    ForbiddenEqualsClause,
+    ForbiddenEqualsRelation,
+    ForbiddenGreaterThanClause,
+    ForbiddenGreaterThanRelation,
+    ForbiddenInClause,
+    ForbiddenLessThanClause,
+    ForbiddenLessThanRelation,
+    ForbiddenOrConjunction,
+)
+
+from acband_configspace.cli.errors import InputError, Place
+from acband_configspace.cli.spaces.expressions import (
+    And,
+    Comparison,
+    Expression,
+    ExpressionError,
+    Or,
+    Relation,
+    joined,
+    names_in,
+)
+from acband_configspace.cli.spaces.parameters import AnyHyperparameter, Parameter
+from acband_configspace.cli.spaces.simplifying import Simplifier
+
+#: How many random configurations are tried to find one that is not forbidden.
+TRIES = 2_000
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A condition on ``child``, or a forbidden combination, and where it stands."""
+
+    expression: Expression
+    place: Place
+    child: str | None = None
+
+
+def build_space(
+    parameters: Mapping[str, tuple[Parameter, Place]],
+    conditions: Sequence[Placed] = (),
+    forbidden: Sequence[Placed] = (),
+    *,
+    name: str | None = None,
+    free_defaults: bool = False,
+    as_in_r: bool = False,
+) -> ConfigurationSpace:
+    """Return the space, all added at once: ConfigSpace rebuilds its tables with each addition.
+
+    Parameters
+    ----------
+    free_defaults : bool
+        The format has no defaults, so that others are chosen if the middle of everything is
+        forbidden.
+    as_in_r : bool
+        Conditions mean what they mean in R: see :class:`.Simplifier`.
+    """
+    known = {name: parameter for name, (parameter, _) in parameters.items()}
+    hyperparameters = {
+        name: _with_place(parameter, place) for name, (parameter, place) in parameters.items()
+    }
+    active: dict[str, Expression] = {}
+    for placed in conditions:
+        assert placed.child is not None
+        active[placed.child] = joined(And, [active.get(placed.child, True), placed.expression])
+    simple = Simplifier(known, active, as_in_r=as_in_r)
+    added_conditions = _conditions(conditions, hyperparameters, simple)
+    clauses = [
+        (clause, placed.place)
+        for placed in forbidden
+        for clause in _clauses(placed, hyperparameters, simple)
+    ]
+    space = ConfigurationSpace(name=name)
+    try:
+        space.add(*hyperparameters.values(), *added_conditions)
+    except Exception as error:  # a cycle of conditions, say: ConfigSpace has no common base
+        place = conditions[0].place if conditions else next(iter(parameters.values()))[1]
+        raise InputError(
+            replace(place, line=None), f"the space is not consistent: {error}"
+        ) from None
+    if not clauses:
+        return space
+    default = dict(space.get_default_configuration())
+    where = next((place for clause, place in clauses if clause.is_forbidden_value(default)), None)
+    if where is not None:
+        chosen = _allowed_values(space, [c for c, _ in clauses]) if free_defaults else None
+        if chosen is None:
+            which = "nearly all configurations" if free_defaults else "the default configuration"
+            raise InputError(where, f"this forbids {which}")
+        retold = {
+            n: (replace(p, default=chosen.get(n, p.default)), place)
+            for n, (p, place) in parameters.items()
+        }
+        return build_space(retold, conditions, forbidden, name=name, as_in_r=as_in_r)
+    space.add(*(clause for clause, _ in clauses))
+    return space
+
+
+def _with_place(parameter: Parameter, place: Place) -> AnyHyperparameter:
+    try:
+        return parameter.to_hyperparameter()
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(place, str(error)) from None
+
+
+def _allowed_values(space: ConfigurationSpace, clauses: list[Any]) -> dict[str, Any] | None:
+    for seed in range(10):
+        space.seed(seed)
+        for configuration in space.sample_configuration(TRIES // 10):
+            values = dict(configuration)
+            if not any(clause.is_forbidden_value(values) for clause in clauses):
+                return {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
+    return None
+
+
+def _conditions(
+    conditions: Iterable[Placed],
+    hyperparameters: Mapping[str, AnyHyperparameter],
+    simple: Simplifier,
+) -> list[Any]:
+    by_child: dict[str, list[Expression]] = {}
+    for placed in conditions:
+        assert placed.child is not None
+        try:
+            expression = simple.simplified(placed.expression)
+            if expression is False:
+                expression = simple.never(next(names_in(placed.expression)))
+        except ExpressionError as error:
+            raise InputError(placed.place, str(error)) from None
+        by_child.setdefault(placed.child, []).append(expression)
+    added = []
+    for child, expressions in by_child.items():
+        whole = joined(And, expressions)  # several lines about one child must all hold
+        if whole is not True:
+            added.append(_condition(whole, hyperparameters[child], hyperparameters))
+    return added
+
+
+def _condition(
+    expression: Expression, child: AnyHyperparameter, known: Mapping[str, AnyHyperparameter]
+) -> Any:
+    match expression:
+        case And(parts):
+            return AndConjunction(*(_condition(part, child, known) for part in parts))
+        case Or(parts):
+            return OrConjunction(*(_condition(part, child, known) for part in parts))
+        case Comparison(name, "in", values):
+            if len(values) == 1:
+                return EqualsCondition(child, known[name], values[0])
+            return InCondition(child, known[name], list(values))
+        case Comparison(name, operator, (value,)):
+            kind: Any = {
+                "==": EqualsCondition,
+                "!=": NotEqualsCondition,
+                "<": LessThanCondition,
+                ">": GreaterThanCondition,
+            }[operator]
+            return kind(child, known[name], value)
+    raise AssertionError(f"{expression!r} is not simple")
+
+
+def _clauses(
+    placed: Placed, known: Mapping[str, AnyHyperparameter], simple: Simplifier
+) -> list[Any]:
+    try:
+        expression = simple.simplified(placed.expression, relations=True)
+        if expression is True:
+            raise ExpressionError("this forbids every configuration")
+    except ExpressionError as error:
+        raise InputError(placed.place, str(error)) from None
+    if expression is False:
+        return []
+    parts = expression.parts if isinstance(expression, Or) else (expression,)
+    return [_clause(part, known) for part in parts]
+
+
+def _clause(expression: Expression, known: Mapping[str, AnyHyperparameter]) -> Any:
+    # ConfigSpace's "or equal" clauses hold for parameters that are not active; these do not.
+    match expression:
+        case And(parts):
+            return ForbiddenAndConjunction(*(_clause(part, known) for part in parts))
+        case Or(parts):
+            return ForbiddenOrConjunction(*(_clause(part, known) for part in parts))
+        case Comparison(name, "in", values):
+            if len(values) == 1:
+                return ForbiddenEqualsClause(known[name], values[0])
+            return ForbiddenInClause(known[name], list(values))
+        case Comparison(name, operator, (value,)):
+            kind: Any = {
+                "==": ForbiddenEqualsClause,
+                "<": ForbiddenLessThanClause,
+                ">": ForbiddenGreaterThanClause,
+            }[operator]
+            return kind(known[name], value)
+        case Relation(left, operator, right):
+            relation: Any = {
+                "==": ForbiddenEqualsRelation,
+                "<": ForbiddenLessThanRelation,
+                ">": ForbiddenGreaterThanRelation,
+            }[operator]
+            return relation(known[left], known[right])
+    raise AssertionError(f"{expression!r} is not simple")

@@ -1,0 +1,265 @@
+"""irace's ``parameters.txt``, read and written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ConfigSpace import ConfigurationSpace
+
+from acband_configspace.cli.errors import InputError, Place, suggestion
+from acband_configspace.cli.files import Line, meaningful_lines, split_values
+from acband_configspace.cli.spaces.building import Placed, build_space
+from acband_configspace.cli.spaces.expressions import Expression, ExpressionError, Syntax
+from acband_configspace.cli.spaces.parameters import (
+    Kind,
+    Parameter,
+    lost,
+    number_text,
+    parameter_of,
+    value_text,
+)
+from acband_configspace.cli.spaces.parser import parse_r
+from acband_configspace.cli.spaces.telling import conditions_of, forbidden_of
+from acband_configspace.cli.spaces.writing import Written, refuse
+
+_PARAMETER = re.compile(
+    r"""^(?P<name>"[^"]+"|`[^`]+`|[\w.]+)\s+
+    (?:"(?P<double>[^"]*)"|'(?P<single>[^']*)')\s*
+    (?P<type>[A-Za-z]+(?:\s*,\s*\w+)?)\s*
+    \((?P<domain>(?:"[^"]*"|[^"()]|\([^()]*\))*)\)\s*
+    (?:\|\s*(?P<condition>.*))?$""",
+    re.VERBOSE,
+)
+_KINDS: dict[str, Kind] = {"c": "categorical", "o": "ordinal", "i": "integer", "r": "real"}
+_SECTIONS = ("forbidden", "global")
+#: irace's own, for the digits after the point of real parameters.
+DIGITS = 4
+
+
+def looks_like_irace(text: str) -> bool:
+    """Return whether the first line that says something describes a parameter as irace does."""
+    first = next(meaningful_lines(text, ""), None)
+    return first is not None and _PARAMETER.match(first.text) is not None
+
+
+def read_irace(
+    text: str,
+    source: Path | str,
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    forbidden: Sequence[Line] = (),
+) -> ConfigurationSpace:
+    """Return the space of a ``parameters.txt``.
+
+    irace has no defaults: ``defaults``, the first of the given configurations, say, are taken for
+    them. ``forbidden`` are lines of a file of their own, beside those in ``[forbidden]``. How
+    parameters are passed (irace's switches) is kept in their ``meta``.
+    """
+    parameters: dict[str, tuple[Parameter, Place]] = {}
+    conditions: list[tuple[str, str, Place]] = []
+    clauses = list(forbidden)
+    section = ""
+    for line in meaningful_lines(text, source):
+        if heading := re.match(r"^\[\s*(\w+)\s*\]$", line.text):
+            section = heading[1].lower()
+            if section not in _SECTIONS:
+                hint = suggestion(section, _SECTIONS)
+                raise InputError(line.place, f"unknown section [{heading[1]}]{hint}")
+        elif section == "forbidden":
+            clauses.append(line)
+        elif section == "global":
+            _check_global(line)
+        else:
+            parameter, condition = _parameter(line, defaults or {})
+            if parameter.name in parameters:
+                before = parameters[parameter.name][1].line
+                raise InputError(line.place, f"{parameter.name} was described in line {before}")
+            parameters[parameter.name] = parameter, line.place
+            if condition is not None:
+                conditions.append((parameter.name, condition, line.place))
+    if not parameters:
+        raise InputError(Place.of(source), "describes no parameter")
+    return build_space(
+        parameters,
+        [
+            Placed(_parsed(condition, parameters, place), place, child=child)
+            for child, condition, place in conditions
+        ],
+        [Placed(_parsed(line.text, parameters, line.place), line.place) for line in clauses],
+        free_defaults=True,
+        as_in_r=True,
+    )
+
+
+def digits_of(text: str, source: Path | str) -> int | None:
+    """Return what ``[global] digits`` says, if it says anything."""
+    section = ""
+    for line in meaningful_lines(text, source):
+        if heading := re.match(r"^\[\s*(\w+)\s*\]$", line.text):
+            section = heading[1].lower()
+        elif section == "global":
+            return _check_global(line)
+    return None
+
+
+def _check_global(line: Line) -> int:
+    match = re.match(r"^digits\s*(?:=|<-)\s*(\d+)$", line.text)
+    if match is None:
+        raise InputError(line.place, f"[global] knows only 'digits = NUMBER' but got {line.text!r}")
+    return int(match[1])
+
+
+def _parsed(text: str, names: Mapping[str, Any], place: Place) -> Expression:
+    try:
+        return parse_r(text, names)
+    except ExpressionError as error:
+        raise InputError(place, str(error)) from None
+
+
+def _parameter(line: Line, defaults: Mapping[str, Any]) -> tuple[Parameter, str | None]:
+    match = _PARAMETER.match(line.text)
+    if match is None:
+        raise InputError(
+            line.place,
+            f'cannot be read: {line.text!r}; a parameter is described as \'name "--switch " '
+            "i (1, 10) | condition', with the type c, o, i or r",
+        )
+    name = match["name"].strip('"`')
+    switch = match["double"] if match["double"] is not None else match["single"]
+    letter, _, transformation = match["type"].partition(",")
+    if letter.strip() not in _KINDS:
+        raise InputError(
+            line.place, f"the type of {name} must be c, o, i or r but is {letter.strip()!r}"
+        )
+    kind = _KINDS[letter.strip()]
+    transformation = transformation.strip()
+    if transformation not in ("", "log") or (transformation and kind in ("categorical", "ordinal")):
+        raise InputError(line.place, f"{name}: the type {match['type']!r} is not known")
+    condition = match["condition"]
+    values = split_values(match["domain"])
+    parameter = Parameter(
+        name, kind, values=tuple(values), log=transformation == "log", switch=switch
+    )
+    if kind in ("integer", "real"):
+        parameter = replace(parameter, values=(), bounds=_bounds(name, values, line.place))
+    return _with_default(parameter, defaults.get(name), line.place), condition
+
+
+def _bounds(name: str, texts: Sequence[str], place: Place) -> tuple[float, float]:
+    if len(texts) != 2:
+        raise InputError(place, f"{name} must have two bounds but has {len(texts)}")
+    try:
+        return float(texts[0]), float(texts[1])
+    except ValueError:
+        raise InputError(
+            place,
+            f"the bounds of {name} must be two numbers but are {' and '.join(texts)}: bounds that "
+            "depend on other parameters are not supported, since ConfigSpace has none",
+        ) from None
+
+
+def _with_default(parameter: Parameter, default: Any, place: Place) -> Parameter:
+    if default is None:
+        return parameter
+    if parameter.kind in ("integer", "real"):
+        try:
+            return replace(parameter, default=float(default))
+        except ValueError:
+            raise InputError(
+                place, f"the default of {parameter.name} is no number: {default!r}"
+            ) from None
+    return replace(parameter, default=str(default))
+
+
+def write_irace(space: ConfigurationSpace) -> Written:
+    """Return a space as irace's ``parameters.txt``; a second file has what is forbidden.
+
+    irace's names are letters, digits, points and underscores: others are changed, which the notes
+    tell, and the switch still has the name as it was. Defaults are not kept.
+    """
+    parameters = {hp.name: parameter_of(hp) for hp in space.values()}
+    names = _r_names(parameters)
+    notes = [f"{text} is not kept" for hp in space.values() if (text := lost(hp))]
+    notes += [f"{old!r} is called {new!r} there" for old, new in names.items() if old != new]
+    notes.append("irace has no defaults: give them in its configurations file")
+    problems = [text for p in parameters.values() for text in _unwritable(p)]
+    digits = max((_digits_needed(p) for p in parameters.values()), default=0)
+    if digits > DIGITS:
+        notes.append(f"some bounds need 'digits = {digits}' in irace's scenario")
+    syntax = Syntax(
+        conjunction="&",
+        disjunction="|",
+        name=names.__getitem__,
+        value=lambda name, value: _r_value(parameters[name], value),
+        membership="{name} %in% c({values})",
+    )
+    refuse(problems, "irace's parameters")
+    conditions = {child: syntax.write(e) for child, e in conditions_of(space)}
+    lines = [
+        _line(names[name], parameter, conditions.get(name))
+        for name, parameter in parameters.items()
+    ]
+    clauses = [syntax.write(expression) for expression in forbidden_of(space)]
+    beside = {"forbidden.txt": "\n".join(clauses) + "\n"} if clauses else {}
+    return Written("\n".join(lines) + "\n", tuple(notes), beside)
+
+
+def _r_names(parameters: Mapping[str, Parameter]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    taken = {*_R_WORDS, *_R_VALUES}
+    for name in parameters:
+        plain = re.sub(r"[^A-Za-z0-9_.]", ".", name)
+        if not re.match(r"^(?:[A-Za-z]|\.(?!\d))", plain):
+            plain = f"p.{plain}"
+        candidate, number = plain, 2
+        while candidate in taken:
+            candidate, number = f"{plain}.{number}", number + 1
+        taken.add(candidate)
+        names[name] = candidate
+    return names
+
+
+#: Words that mean something else in R.
+_R_WORDS = ("if", "else", "repeat", "while", "function", "for", "next", "break", "in", "c")
+_R_VALUES = ("TRUE", "FALSE", "NULL", "Inf", "NaN", "NA", "T", "F")
+
+
+def _unwritable(parameter: Parameter) -> list[str]:
+    texts = [*map(value_text, parameter.values), parameter.switch or ""]
+    return [
+        f"{parameter.name}: {text!r} contains a quote, '#', '|' or a line end"
+        for text in texts
+        if re.search(r'["#|\n\r\\]', text)
+    ]
+
+
+def _digits_needed(parameter: Parameter) -> int:
+    if parameter.kind != "real":
+        return 0
+    for digits in range(16):
+        if all(round(bound, digits) == bound for bound in parameter.bounds):
+            return digits
+    return 16
+
+
+def _line(name: str, parameter: Parameter, condition: str | None) -> str:
+    letter = parameter.kind[0]
+    integer = parameter.kind == "integer"
+    if parameter.kind in ("categorical", "ordinal"):
+        domain = ", ".join(f'"{value_text(value)}"' for value in parameter.values)
+    else:
+        domain = ", ".join(number_text(bound, integer=integer) for bound in parameter.bounds)
+        letter += ",log" if parameter.log else ""
+    switch = f"--{parameter.name}=" if parameter.switch is None else parameter.switch
+    tail = "" if condition is None else f" | {condition}"
+    return f'{name} "{switch}" {letter} ({domain}){tail}'
+
+
+def _r_value(parameter: Parameter, value: Any) -> str:
+    if parameter.kind in ("categorical", "ordinal"):
+        return f'"{value_text(value)}"'
+    return number_text(value, integer=parameter.kind == "integer")

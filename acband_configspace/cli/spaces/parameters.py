@@ -1,0 +1,191 @@
+"""A parameter as all formats know it, between their texts and ConfigSpace's hyperparameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ConfigSpace.hyperparameters import (
+    CategoricalHyperparameter,
+    Constant,
+    Hyperparameter,
+    IntegerHyperparameter,
+    NumericalHyperparameter,
+    OrdinalHyperparameter,
+    UniformFloatHyperparameter,
+    UniformIntegerHyperparameter,
+)
+
+AnyHyperparameter = Hyperparameter[Any, Any]
+Kind = Literal["categorical", "ordinal", "integer", "real"]
+
+#: Under this name a hyperparameter's ``meta`` keeps how irace passes it.
+SWITCH = "switch"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter.
+
+    ``values`` are a categorical's or ordinal's; a number has ``bounds`` instead. ``default`` is
+    None where the format has no defaults.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[Any, ...] = ()
+    bounds: tuple[float, float] = (0.0, 1.0)
+    default: Any = None
+    log: bool = False
+    switch: str | None = None
+    """What irace writes before the value."""
+
+    def to_hyperparameter(self) -> AnyHyperparameter:
+        """Return it as ConfigSpace has it.
+
+        Raises
+        ------
+        ValueError
+            If the values, bounds and default do not go together; the message says how.
+        """
+        self._check()
+        meta: dict[Hashable, Any] | None = None if self.switch is None else {SWITCH: self.switch}
+        if self.kind in ("integer", "real"):
+            return self._number(meta)
+        default = self.values[0] if self.default is None else self.default
+        if self.kind == "ordinal":
+            return OrdinalHyperparameter(self.name, self.values, default_value=default, meta=meta)
+        return CategoricalHyperparameter(self.name, self.values, default_value=default, meta=meta)
+
+    def _number(self, meta: dict[Hashable, Any] | None) -> AnyHyperparameter:
+        lower, upper = self.bounds
+        cast = int if self.kind == "integer" else float
+        if lower == upper:
+            return Constant(self.name, cast(lower), meta=meta)
+        make = (
+            UniformIntegerHyperparameter if self.kind == "integer" else UniformFloatHyperparameter
+        )
+        return make(
+            self.name,
+            lower=cast(lower),
+            upper=cast(upper),
+            default_value=None if self.default is None else cast(self.default),
+            log=self.log,
+            meta=meta,
+        )
+
+    def _check(self) -> None:
+        if not self.name:
+            raise ValueError("a parameter must have a name")
+        if self.kind in ("categorical", "ordinal"):
+            self._check_values()
+        else:
+            self._check_bounds()
+
+    def _check_values(self) -> None:
+        if not self.values:
+            raise ValueError(f"{self.name} must have at least one value")
+        if len(set(self.values)) < len(self.values):
+            twice = next(v for i, v in enumerate(self.values) if v in self.values[:i])
+            raise ValueError(f"{self.name} lists the value {twice!r} twice")
+        if self.default is not None and self.default not in self.values:
+            listed = ", ".join(map(str, self.values))
+            raise ValueError(
+                f"the default of {self.name} must be one of {listed} but is {self.default}"
+            )
+
+    def _check_bounds(self) -> None:
+        lower, upper = self.bounds
+        if not (math.isfinite(lower) and math.isfinite(upper)):
+            raise ValueError(f"the bounds of {self.name} must be finite")
+        if lower > upper:
+            raise ValueError(
+                f"the bounds of {self.name} must be in order but are {lower:g} and {upper:g}"
+            )
+        if self.kind == "integer" and not all(float(b).is_integer() for b in self.bounds):
+            raise ValueError(
+                f"the bounds of {self.name} must be whole numbers but are {lower:g} and {upper:g}"
+            )
+        if self.log and lower <= 0:
+            raise ValueError(
+                f"the bounds of {self.name} must be positive on a log scale but start at {lower:g}"
+            )
+        if self.default is None:
+            return
+        if not lower <= self.default <= upper:
+            raise ValueError(
+                f"the default of {self.name} must lie in [{lower:g}, {upper:g}] but is "
+                f"{self.default:g}"
+            )
+        if self.kind == "integer" and not float(self.default).is_integer():
+            raise ValueError(
+                f"the default of {self.name} must be a whole number but is {self.default:g}"
+            )
+
+
+def parameter_of(hyperparameter: AnyHyperparameter) -> Parameter:
+    """Return what the text formats can say about one of ConfigSpace's hyperparameters.
+
+    A normal or beta distribution becomes its range, weights are left out: see :func:`lost`.
+    """
+    switch = (hyperparameter.meta or {}).get(SWITCH)
+    name, default = hyperparameter.name, hyperparameter.default_value
+    match hyperparameter:
+        case CategoricalHyperparameter():
+            values = tuple(hyperparameter.choices)
+            return Parameter(name, "categorical", values=values, default=default, switch=switch)
+        case OrdinalHyperparameter():
+            values = tuple(hyperparameter.sequence)
+            return Parameter(name, "ordinal", values=values, default=default, switch=switch)
+        case Constant():
+            value = hyperparameter.value
+            return Parameter(name, "categorical", values=(value,), default=value, switch=switch)
+        case NumericalHyperparameter():
+            integer = isinstance(hyperparameter, IntegerHyperparameter)
+            return Parameter(
+                name,
+                "integer" if integer else "real",
+                bounds=(hyperparameter.lower, hyperparameter.upper),
+                default=default,
+                log=bool(getattr(hyperparameter, "log", False)),
+                switch=switch,
+            )
+    raise ValueError(f"{name} is a {type(hyperparameter).__name__}, which no file format has")
+
+
+def lost(hyperparameter: AnyHyperparameter) -> str | None:
+    """Return what of a hyperparameter the text formats cannot say, if anything."""
+    if getattr(hyperparameter, "weights", None) is not None:
+        return f"{hyperparameter.name}: the weights of its values"
+    uniform = (UniformFloatHyperparameter, UniformIntegerHyperparameter)
+    if isinstance(hyperparameter, NumericalHyperparameter) and not isinstance(
+        hyperparameter, uniform
+    ):
+        kind = type(hyperparameter).__name__.replace("Hyperparameter", "")
+        return f"{hyperparameter.name}: its distribution ({kind})"
+    return None
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def number_text(value: float, *, integer: bool = False) -> str:
+    """Return a number in the shortest form that is read back as the same one."""
+    if integer or (float(value).is_integer() and abs(value) < 1e15):
+        return str(int(value))
+    return repr(float(value))
+
+
+def value_text(value: object) -> str:
+    """Return a categorical's value as files and command lines have it."""
+    if isinstance(value, bool):
+        return str(value)
+    return number_text(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,473 @@
+"""The geometry of the report's pictures: where things stand, in per cent of the drawing area.
+
+Texts are placed by the page, in its own size, and lines keep their width: so a picture is as wide
+as the page and can be read on a telephone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from acband_configspace.runlog.estimates import Estimate
+from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.rounds import PlayedEpoch, PlayedGroup, PlayedRound
+from acband_configspace.runlog.words import counted, number, seconds
+
+#: More dots than this in a column cannot be told apart: then there are bars.
+MOST_DOTS = 64
+#: Of a run with more rounds than this the last ones are shown: columns would be too narrow.
+MOST_COLUMNS = 120
+#: At most about so many names stand below the columns.
+MOST_NAMES = 12
+#: From this ratio of the largest value to the smallest on, an axis is logarithmic.
+LOG_RATIO = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis."""
+
+    at: float
+    """Its place, in per cent of the axis."""
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Turns values into places."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value, in per cent from the low end."""
+        low, high, value = (
+            (math.log(v) for v in (self.low, self.high, max(value, self.low)))
+            if self.log
+            else (self.low, self.high, value)
+        )
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(100 * min(1.0, max(0.0, share)), 3)
+
+    def ticks(self, *, most: int = 6, whole: bool = False) -> list[float]:
+        """Return round values to mark, at most about so many."""
+        if self.log:
+            return _log_ticks(self.low, self.high, most)
+        return _linear_ticks(self.low, self.high, most, whole=whole)
+
+
+def _linear_ticks(low: float, high: float, most: int, *, whole: bool) -> list[float]:
+    span = high - low
+    if span <= 0:
+        return [low]
+    step = 10.0 ** math.floor(math.log10(span / most))
+    step = next(step * factor for factor in (1, 2, 5, 10, 20) if span / (step * factor) <= most)
+    if whole:
+        step = max(1.0, step)
+    first = math.ceil(low / step - 1e-9)
+    return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _log_ticks(low: float, high: float, most: int) -> list[float]:
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [f * 10.0**e for e in exponents for f in factors if low <= f * 10.0**e <= high]
+        if len(ticks) <= most:
+            return ticks
+    return ticks[:: math.ceil(len(ticks) / most)]
+
+
+# --- the incumbent's cost over time -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Somebody who took the lead."""
+
+    x: float
+    y: float
+    label: str
+    tooltip: str
+
+
+@dataclass(frozen=True, slots=True)
+class CostChart:
+    """What the incumbent is estimated to cost, over the time of the run."""
+
+    x_label: str
+    y_label: str
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
+    line: str
+    """An SVG path; its y counts from the top."""
+    band: str
+    """An SVG path around it: two standard errors."""
+    points: Sequence[Point]
+    default_at: float | None
+    """Where the default's line is, in per cent from the bottom."""
+    default_label: str
+
+
+def cost_chart(run: Run) -> CostChart | None:
+    """Return the picture, None if nobody leads yet."""
+    known = [(lead, lead.estimate, lead.best) for lead in run.leads]
+    steps = [(lead, e, best) for lead, e, best in known if e is not None and best is not None]
+    if not steps:
+        return None
+    comparison = run.comparison
+    default = None if comparison is None else comparison.default_estimate
+    errors = [2 * (e.error or 0.0) for _, e, _ in steps]
+    bests = [best for _, _, best in steps]
+    lows = [best - error for best, error in zip(bests, errors, strict=True)]
+    highs = [best + error for best, error in zip(bests, errors, strict=True)]
+    values = [*bests, *((default.mean,) if default is not None else ())]
+    y = _cost_scale(values, lows, highs)
+    x = _time_scale([lead.since for lead, _, _ in steps], run.elapsed)
+    ends = [*(lead.since for lead, _, _ in steps[1:]), run.elapsed]
+    spans = [(x(lead.since), x(end)) for (lead, _, _), end in zip(steps, ends, strict=True)]
+    points = [
+        Point(
+            x(lead.since),
+            y(best),
+            run.label(lead.configuration),
+            f"{run.label(lead.configuration)} leads since {seconds(lead.since)}, "
+            f"{counted(lead.n_trials, 'trial')}: {_estimated(e)}, "
+            f"by {counted(e.n_common, 'common instance')}",
+        )
+        for lead, e, best in steps
+    ]
+    objective = "run time (s)" if run.racing else run.header.objective
+    return CostChart(
+        x_label=f"time since the start{' (log scale)' if x.log else ''}",
+        y_label=f"estimated mean {objective}{' (log scale)' if y.log else ''}",
+        x_ticks=[Tick(x(value), seconds(value)) for value in _time_ticks(x)],
+        y_ticks=[Tick(y(value), number(value)) for value in y.ticks(most=5)],
+        line=_step_path(spans, [y(best) for best in bests]),
+        band=_band_path(spans, [y(low) for low in lows], [y(high) for high in highs]),
+        points=points,
+        default_at=None if default is None else y(default.mean),
+        default_label="" if default is None else f"default: {_estimated(default)}",
+    )
+
+
+def _estimated(estimate: Estimate) -> str:
+    mean, error = number(estimate.mean), estimate.error
+    text = f"at least {mean}" if estimate.at_least else mean
+    return text if error is None else f"{text} ± {number(2 * error)}"
+
+
+def _cost_scale(values: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> Scale:
+    smallest = min(values)
+    low, high = min(*values, *lows), max(*values, *highs)
+    if smallest > 0:  # a wide band must not squeeze the line
+        low, high = max(low, 0.0), min(high, 1.6 * max(values))
+    if smallest > 0 and max(values) / smallest > LOG_RATIO:
+        return Scale(max(min(lows), smallest / 3) / 1.15, high * 1.15, log=True)
+    margin = 0.08 * (high - low) or abs(high) * 0.1 or 1.0
+    if smallest >= 0 and low < 0.5 * high:  # close enough to zero to show it
+        return Scale(0.0, high + margin)
+    return Scale(low - margin, high + margin)
+
+
+def _time_scale(starts: Sequence[float], elapsed: float) -> Scale:
+    first = min(starts)
+    if first > 0 and elapsed / first > LOG_RATIO:
+        return Scale(first / 1.1, elapsed, log=True)
+    return Scale(0.0, max(elapsed, 1e-9))
+
+
+def _time_ticks(scale: Scale, most: int = 6) -> list[float]:
+    """Return durations that are round in the units people use."""
+    if not scale.log:
+        unit = next(u for u in (86400, 3600, 60, 1) if u == 1 or scale.high >= 2 * u)
+        in_units = Scale(scale.low / unit, scale.high / unit)
+        return [unit * value for value in in_units.ticks(most=most)]
+    for durations in (_ROUND_DURATIONS, _ROUND_DURATIONS[::2], _ROUND_DURATIONS[::3]):
+        ticks = [value for value in durations if scale.low <= value <= scale.high]
+        if len(ticks) <= most:
+            return ticks
+    return ticks[:: math.ceil(len(ticks) / most)]
+
+
+#: From a thousandth of a second to a hundred days.
+_ROUND_DURATIONS = (
+    *(factor * 10.0**e for e in range(-3, 1) for factor in (1, 2, 5)),
+    10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400, 172800,
+    *(86400 * factor for factor in (5, 10, 20, 50, 100)),
+)  # fmt: skip
+
+
+def _step_path(spans: Sequence[tuple[float, float]], heights: Sequence[float]) -> str:
+    parts: list[str] = []
+    for (start, end), height in zip(spans, heights, strict=True):
+        parts.append(f"{'L' if parts else 'M'}{start} {100 - height:.3f}H{end}")
+    return "".join(parts)
+
+
+def _band_path(
+    spans: Sequence[tuple[float, float]], lows: Sequence[float], highs: Sequence[float]
+) -> str:
+    upper = [
+        f"{start} {100 - high:.3f}L{end} {100 - high:.3f}"
+        for (start, end), high in zip(spans, highs, strict=True)
+    ]
+    lower = [
+        f"{end} {100 - low:.3f}L{start} {100 - low:.3f}"
+        for (start, end), low in reversed(list(zip(spans, lows, strict=True)))
+    ]
+    return f"M{'L'.join([*upper, *lower])}Z"
+
+
+# --- rounds -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A round: how many there were, and of these how many went on."""
+
+    left: float
+    width: float
+    outer: float
+    """The height of the whole, in per cent."""
+    inner: float
+    tooltip: str
+    is_open: bool
+    has_incumbent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Neighbouring columns with a name: an epoch or a pass."""
+
+    left: float
+    width: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """A bar for each round, with a part of it."""
+
+    y_label: str
+    x_label: str
+    y_ticks: Sequence[Tick]
+    bars: Sequence[Bar]
+    spans: Sequence[Span]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A configuration in a round."""
+
+    x: float
+    y: float
+    kind: str
+    """"on", "out", "open" or "waits"; "incumbent" if it leads today."""
+    tooltip: str
+
+
+@dataclass(frozen=True, slots=True)
+class DotChart:
+    """Who met whom and who went on: a column for each round."""
+
+    x_label: str
+    dots: Sequence[Dot]
+    groups: Sequence[tuple[float, float, float]]
+    """Where a group stands: its column, its top and its bottom."""
+    paths: Sequence[tuple[str, bool]]
+    """The ways from round to round, and whether they are the incumbent's."""
+    spans: Sequence[Span]
+    kinds: Sequence[str]
+    """Those that occur."""
+
+
+def elimination_chart(run: Run) -> DotChart | BarChart:
+    """Return who went on: dots for a small run, bars for a large one."""
+    rounds = _shown_rounds(run)
+    if max(len(round_.in_play) for round_ in rounds) <= MOST_DOTS:
+        return _dots(run)
+    y = _count_scale([len(round_.in_play) for round_ in rounds])
+    bars = []
+    for left, width, round_ in _columns(run):
+        n_in, n_on = len(round_.in_play), len(round_.remaining)
+        went = "open who goes on" if round_.is_open else f"{n_on:,} went on"
+        text = f"{_round_name(run, round_)}: {counted(n_in, 'configuration')}, {went}"
+        leads = run.incumbent in round_.in_play
+        text += f", among them {run.label(run.incumbent)}" if leads else ""
+        inner = 0.0 if round_.is_open or not n_on else y(n_on)
+        bars.append(Bar(left, width, y(n_in), inner, text, round_.is_open, leads))
+    return BarChart(
+        y_label=f"configurations{' (log scale)' if y.log else ''}",
+        x_label=_x_label(run),
+        y_ticks=_count_ticks(y),
+        bars=bars,
+        spans=_spans(run),
+    )
+
+
+def races_chart(run: Run) -> BarChart:
+    """Return how many races each round may have taken and how many it took."""
+    y = _count_scale([round_.n_planned_races for round_ in _shown_rounds(run)])
+    bars = [
+        Bar(
+            left,
+            width,
+            y(round_.n_planned_races),
+            y(len(round_.races)),
+            f"{_round_name(run, round_)}: {len(round_.races):,} of up to "
+            f"{counted(round_.n_planned_races, 'race')}",
+            is_open=False,
+        )
+        for left, width, round_ in _columns(run)
+    ]
+    return BarChart(
+        y_label=f"races{' (log scale)' if y.log else ''}",
+        x_label=_x_label(run),
+        y_ticks=_count_ticks(y),
+        bars=bars,
+        spans=_spans(run),
+    )
+
+
+def _count_scale(values: Sequence[int]) -> Scale:
+    largest = max(values)
+    if largest > MOST_DOTS and largest / min(values) > LOG_RATIO:
+        return Scale(0.5, largest * 1.2, log=True)  # one is above the ground
+    return Scale(0.0, largest * 1.05)
+
+
+def _count_ticks(scale: Scale) -> list[Tick]:
+    values = [value for value in scale.ticks(most=5, whole=True) if value == round(value)]
+    return [Tick(scale(value), f"{value:,.0f}") for value in values]
+
+
+def shown_epochs(run: Run) -> list[PlayedEpoch]:
+    """Return the last epochs, as many as there is room for."""
+    epochs: list[PlayedEpoch] = []
+    n_rounds = 0
+    for epoch in reversed(run.epochs):
+        n_rounds += len(epoch.rounds)
+        if epochs and n_rounds > MOST_COLUMNS:
+            break
+        epochs.append(epoch)
+    return epochs[::-1]
+
+
+def _shown_rounds(run: Run) -> list[PlayedRound]:
+    return [round_ for epoch in shown_epochs(run) for round_ in epoch.rounds]
+
+
+def _columns(run: Run) -> Iterator[tuple[float, float, PlayedRound]]:
+    """Yield where each round stands; there is a gap after each epoch."""
+    epochs = shown_epochs(run)
+    total = sum(len(epoch.rounds) for epoch in epochs) + 0.5 * (len(epochs) - 1)
+    left = 0.0
+    for epoch in epochs:
+        for round_ in epoch.rounds:
+            yield round(100 * left / total, 3), round(100 / total, 3), round_
+            left += 1
+        left += 0.5
+
+
+def _spans(run: Run) -> list[Span]:
+    columns = iter(_columns(run))
+    spans = []
+    epochs = shown_epochs(run)
+    step = math.ceil(len(epochs) / MOST_NAMES)
+    for number_, epoch in enumerate(epochs):
+        own = list(itertools.islice(columns, len(epoch.rounds)))
+        left, right = own[0][0], own[-1][0] + own[-1][1]
+        label = "playoff" if epoch.is_playoff else _short_name(run, epoch.pass_number, epoch.index)
+        spans.append(Span(left, round(right - left, 3), "" if number_ % step else label))
+    return spans
+
+
+def _short_name(run: Run, pass_number: int, epoch: int) -> str:
+    if run.header.settings.memory:
+        return f"{pass_number}"
+    return f"{epoch}" if len(run.plans) == 1 else f"{pass_number}.{epoch}"
+
+
+def _x_label(run: Run) -> str:
+    if run.header.settings.memory:
+        return "passes, and within each its rounds"
+    return "epochs, and within each its rounds"
+
+
+def _round_name(run: Run, round_: PlayedRound) -> str:
+    parts = [f"pass {round_.pass_number}"] if len(run.plans) > 1 else []
+    if not run.header.settings.memory:
+        parts.append("playoff" if round_.is_playoff else f"epoch {round_.epoch}")
+    return ", ".join([*parts, f"round {round_.number}"])
+
+
+# --- dots -------------------------------------------------------------------------------------
+
+
+def _dots(run: Run) -> DotChart:
+    columns = list(_columns(run))
+    heights: list[dict[int, float]] = []
+    for _, _, round_ in columns:
+        heights.append(dict(heights_of(round_, heights[-1] if heights else {})))
+    top = max(max(column.values()) for column in heights) + 0.7
+    dots: list[Dot] = []
+    groups: list[tuple[float, float, float]] = []
+    centres = [left + width / 2 for left, width, _ in columns]
+    places = [
+        {n: round(50 - 50 * height / top, 3) for n, height in column.items()} for column in heights
+    ]
+    for x, place, (_, _, round_) in zip(centres, places, columns, strict=True):
+        name = _round_name(run, round_)
+        for group in round_.groups:
+            ys = [place[n] for n in group.members]
+            groups.append((x, min(ys), max(ys)))
+            dots += [_dot(run, name, group, n, x, place[n]) for n in group.members]
+        dots += [
+            Dot(x, place[n], "waits", f"{name}: {run.label(n)} found no group and goes on")
+            for n in round_.carried
+        ]
+    paths = [
+        (f"M{x} {before[n]}L{next_x} {after[n]}", n == run.incumbent)
+        for (x, next_x), (before, after) in zip(
+            itertools.pairwise(centres), itertools.pairwise(places), strict=True
+        )
+        for n in before
+        if n in after
+    ]
+    paths.sort(key=lambda path: path[1])  # the incumbent's on top
+    kinds = {dot.kind for dot in dots}
+    return DotChart(_x_label(run), dots, groups, paths, _spans(run), sorted(kinds))
+
+
+def _dot(run: Run, name: str, group: PlayedGroup, n: int, x: float, y: float) -> Dot:
+    won = group.wins[group.members.index(n)]
+    if group.survivors is None:
+        kind, what = "open", "not decided yet"
+    elif n in group.survivors:
+        kind, what = "on", "goes on"
+    else:
+        kind, what = "out", "is out"
+    kind = "incumbent" if n == run.incumbent and kind != "out" else kind
+    record = f"won {won} of {counted(group.n_races, 'race')}"
+    return Dot(x, y, kind, f"{name}: {run.label(n)} {record}, {what}")
+
+
+def heights_of(round_: PlayedRound, before: Mapping[int, float]) -> Iterator[tuple[int, float]]:
+    """Stack the groups of a round around zero, each near where its members come from."""
+    blocks = [list(group.members) for group in round_.groups]
+    blocks += [[number] for number in round_.carried]
+    for block in blocks:
+        block.sort(key=lambda number: before.get(number, 0.0))
+    blocks.sort(key=lambda block: sum(before.get(n, 0.0) for n in block) / len(block))
+    gap = 0.7
+    total = sum(map(len, blocks)) + gap * (len(blocks) - 1)
+    height = -(total - 1) / 2
+    for block in blocks:
+        for member in block:
+            yield member, height
+            height += 1
+        height += gap

@@ -1,0 +1,308 @@
+"""How good incumbents are, by the instances that they and the default have met."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from acband_configspace.core.ends import End
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.statistics import Floats
+from acband_configspace.runlog.records import RaceRecord
+
+#: An interval is given from so many common instances on: from fewer it would say little.
+ENOUGH_PAIRS = 5
+#: How often pairs are drawn again for an interval.
+N_RESAMPLES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a configuration is estimated to cost on the mean."""
+
+    mean: float
+    error: float | None
+    """The standard error; None if one instance is all there is."""
+    n_common: int
+    """On how many instances it was set beside the present incumbent: 0 if they have none in
+    common, so that it is only known by instances of its own."""
+    at_least: bool
+    """Whether it was stopped on some of them, so that this is a lower bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """A configuration that led from some time on."""
+
+    configuration: int
+    since: float
+    """Seconds the run had taken when it took the lead."""
+    n_trials: int
+    """Trials that had finished by then."""
+    estimate: Estimate | None
+    """What it costs, by all that is known today; None if it has no finite cost."""
+    best: float | None
+    """The least estimate of all who have led by then, but not below the present incumbent's,
+    which is known best. So the curve goes down, and ends at the incumbent's own estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Two configurations on the instances that both have met, where both have a finite cost."""
+
+    first: Floats
+    second: Floats
+    first_bounded: int
+    """How many costs of the first one are lower bounds only: it was stopped."""
+    second_bounded: int
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCosts:
+    """The finite costs of one configuration, lower bounds among them."""
+
+    costs: Floats
+    n_bounded: int
+
+
+class Costs:
+    """What is known of configurations on instances."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[InstanceKey, float]] = {}
+        self._bounds: dict[int, dict[InstanceKey, float]] = {}
+        self._n_failed: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, races: Iterable[RaceRecord]) -> Costs:
+        """Return what is known from races."""
+        costs = cls()
+        for race in races:
+            costs.add(race)
+        return costs
+
+    def add(self, race: RaceRecord) -> None:
+        """Take in a race."""
+        for racer, trial in zip(race.racers, race.trials, strict=True):
+            if trial.end is End.CANCELLED:
+                continue
+            table = self._bounds if trial.end is End.LOST else self._known
+            own = table.setdefault(racer, {})
+            if trial.end is End.LOST:
+                own[race.key] = max(trial.cost, own.get(race.key, -math.inf))
+                continue
+            if trial.end is not End.FINISHED and race.key not in own:
+                self._n_failed[racer] = self._n_failed.get(racer, 0) + 1
+            own[race.key] = trial.cost
+
+    def n_met(self, configuration: int) -> int:
+        """Return on how many instances the cost is known."""
+        return len(self._known.get(configuration, {}))
+
+    def n_failed(self, configuration: int) -> int:
+        """Return on how many of these it failed or met a limit."""
+        return self._n_failed.get(configuration, 0)
+
+    def of_one(self, number: int) -> OwnCosts:
+        """Return the finite costs of a configuration; a bound where it was stopped."""
+        known = self._known.get(number, {})
+        table = {**self._bounds.get(number, {}), **known}
+        finite = {key: cost for key, cost in table.items() if math.isfinite(cost)}
+        costs = np.array(list(finite.values()), dtype=float)
+        return OwnCosts(costs, sum(key not in known for key in finite))
+
+    def pairs(self, first: int, second: int, *, with_bounds: bool) -> Pairs:
+        """Return two configurations side by side; with bounds for costs that are not known."""
+        tables = [self._table(number, with_bounds) for number in (first, second)]
+        common = [
+            key
+            for key, cost in tables[0].items()
+            if math.isfinite(cost) and math.isfinite(tables[1].get(key, math.inf))
+        ]
+        costs = [np.array([table[key] for key in common], dtype=float) for table in tables]
+        n_bounded = [
+            sum(key not in self._known.get(number, {}) for key in common)
+            for number in (first, second)
+        ]
+        return Pairs(costs[0], costs[1], n_bounded[0], n_bounded[1])
+
+    def _table(self, number: int, with_bounds: bool) -> dict[InstanceKey, float]:
+        known = self._known.get(number, {})
+        return {**self._bounds.get(number, {}), **known} if with_bounds else known
+
+
+class Estimator:
+    """Estimates what configurations cost, by setting them beside the present incumbent.
+
+    Its own mean is over all instances that it has met. Any other costs as much more or less as it
+    did on the instances that both have met: instances differ more than configurations do. Only
+    where two never met (as in the paper's schedule) their own means have to do.
+    """
+
+    def __init__(self, costs: Costs, incumbent: int, others: Iterable[int] = ()) -> None:
+        self._costs = costs
+        self._incumbent = incumbent
+        self._own = costs.of_one(incumbent)
+        self._variance = self._paired_variance({*others} - {incumbent})
+
+    def estimate(self, number: int) -> Estimate | None:
+        """Return what a configuration costs, None if nothing finite is known of it."""
+        own = self._own
+        if not len(own.costs):
+            return None
+        level = float(own.costs.mean())
+        error = _standard_error(own.costs)
+        if number == self._incumbent:
+            return Estimate(level, error, len(own.costs), own.n_bounded > 0)
+        pairs = self._costs.pairs(number, self._incumbent, with_bounds=False)
+        if len(pairs):
+            return self._beside(pairs, level, error)
+        # It was stopped wherever they met, or they never did: of two lower bounds, the larger.
+        pairs = self._costs.pairs(number, self._incumbent, with_bounds=True)
+        bounds = [self._beside(pairs, level, error)] if len(pairs) else []
+        alone = self._costs.of_one(number)
+        if len(alone.costs):
+            mean, own_error = float(alone.costs.mean()), _standard_error(alone.costs)
+            bounds.append(Estimate(mean, own_error, 0, alone.n_bounded > 0))
+        return max(bounds, key=lambda estimate: estimate.mean, default=None)
+
+    def _beside(self, pairs: Pairs, level: float, error: float | None) -> Estimate:
+        mean = level + float((pairs.first - pairs.second).mean())
+        own_error = None
+        if len(pairs) >= ENOUGH_PAIRS:
+            own_error = _standard_error(pairs.first - pairs.second)
+        elif self._variance is not None:
+            own_error = _size(pairs) * math.sqrt(self._variance / len(pairs))
+        return Estimate(mean, _added(error, own_error), len(pairs), pairs.first_bounded > 0)
+
+    def _paired_variance(self, others: Iterable[int]) -> float | None:
+        """Return how much differences vary between instances, in units of the costs' size.
+
+        From all pairs together, for those that are too few to tell by themselves. Costs vary in
+        proportion to their size.
+        """
+        squares, degrees = 0.0, 0
+        for number in others:
+            pairs = self._costs.pairs(number, self._incumbent, with_bounds=False)
+            if len(pairs) > 1:
+                differences = (pairs.first - pairs.second) / _size(pairs)
+                squares += float(((differences - differences.mean()) ** 2).sum())
+                degrees += len(pairs) - 1
+        return squares / degrees if degrees else None
+
+
+def _size(pairs: Pairs) -> float:
+    means = (abs(float(pairs.first.mean())), abs(float(pairs.second.mean())))
+    return max(means) or 1.0
+
+
+def _standard_error(costs: Floats) -> float | None:
+    return float(costs.std(ddof=1)) / math.sqrt(len(costs)) if len(costs) > 1 else None
+
+
+def _added(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else math.hypot(first, second)
+
+
+def leads_of(changes: Sequence[tuple[RaceRecord, int]], costs: Costs) -> tuple[Lead, ...]:
+    """Return who led since when and what it costs.
+
+    Parameters
+    ----------
+    changes : sequence of (RaceRecord, int)
+        The races after which somebody else led, and who that is.
+    costs : Costs
+        All that is known.
+    """
+    if not changes:
+        return ()
+    numbers = {number for _, number in changes}
+    estimator = Estimator(costs, changes[-1][1], numbers)
+    estimates = {number: estimator.estimate(number) for number in numbers}
+    last = estimates[changes[-1][1]]
+    best: float | None = None
+    leads = []
+    for race, number in changes:
+        estimate = estimates[number]
+        if estimate is not None and last is not None:
+            best = min(math.inf if best is None else best, max(estimate.mean, last.mean))
+        leads.append(Lead(number, race.walltime, race.n_trials, estimate, best))
+    return tuple(leads)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the incumbent compares with the default, on the instances that both have met."""
+
+    default: int
+    incumbent: int
+    n_common: int
+    default_mean: float | None
+    """The default's mean cost on them."""
+    incumbent_mean: float | None
+    n_wins: int
+    """On how many of them the incumbent was better."""
+    n_losses: int
+    at_least: bool
+    """Whether the default was stopped on some: then it is known to cost more than this."""
+    ratio_interval: tuple[float, float] | None
+    """95 % of the default's mean divided by the incumbent's; None from too few instances."""
+    default_estimate: Estimate | None
+    """What the default costs, as incumbents are estimated."""
+    n_default_failed: int
+    """On how many instances the default failed or met a limit."""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the default itself leads."""
+        return self.default == self.incumbent
+
+    @property
+    def ratio(self) -> float | None:
+        """The default's mean divided by the incumbent's, where that means something."""
+        if self.default_mean is None or self.incumbent_mean is None:
+            return None
+        if min(self.default_mean, self.incumbent_mean) <= 0:
+            return None
+        return self.default_mean / self.incumbent_mean
+
+
+def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparison:
+    """Compare the incumbent, who leads last, with the default."""
+    incumbent = leads[-1].configuration
+    leaders = {lead.configuration for lead in leads}
+    pairs = costs.pairs(default, incumbent, with_bounds=True)
+    n_common = len(pairs)
+    return Comparison(
+        default=default,
+        incumbent=incumbent,
+        n_common=n_common,
+        default_mean=float(pairs.first.mean()) if n_common else None,
+        incumbent_mean=float(pairs.second.mean()) if n_common else None,
+        n_wins=int((pairs.second < pairs.first).sum()),
+        n_losses=int((pairs.second > pairs.first).sum()),
+        at_least=pairs.first_bounded > 0 and pairs.second_bounded == 0,
+        ratio_interval=_ratio_interval(pairs) if default != incumbent else None,
+        default_estimate=Estimator(costs, incumbent, {default, *leaders}).estimate(default),
+        n_default_failed=costs.n_failed(default),
+    )
+
+
+def _ratio_interval(pairs: Pairs) -> tuple[float, float] | None:
+    """Return an interval of the ratio of means, by drawing pairs again (the bootstrap)."""
+    n = len(pairs)
+    if n < ENOUGH_PAIRS or min(pairs.first.min(), pairs.second.min()) <= 0:
+        return None
+    rng = np.random.default_rng(0)
+    ratios = np.empty(N_RESAMPLES)
+    for i in range(N_RESAMPLES):
+        drawn = rng.integers(n, size=n)
+        ratios[i] = pairs.first[drawn].mean() / pairs.second[drawn].mean()
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return float(low), float(high)

@@ -1,0 +1,393 @@
+"""What happened round by round: the journal played through the engine again.
+
+Told the races in the order in which they ended, the engine takes the decisions that it took then:
+who met whom, who went on, who led since when.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from acband_configspace.core.ends import End
+from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayError
+from acband_configspace.core.instances import Instances
+from acband_configspace.core.passes import SchedulePlan
+from acband_configspace.core.race import Race, RaceId
+from acband_configspace.core.statistics import Statistic
+from acband_configspace.runlog.records import RaceRecord, Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedGroup:
+    """A group and how it fared so far."""
+
+    members: tuple[int, ...]
+    wins: tuple[int, ...]
+    """Races won, in the order of the members."""
+    n_races: int
+    """Races that are over."""
+    survivors: tuple[int, ...] | None
+    """Who goes on, None as long as that is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedRound:
+    """A round and its groups."""
+
+    pass_number: int
+    epoch: int
+    number: int
+    """The round within its epoch, from 1."""
+    is_playoff: bool
+    groups: tuple[PlayedGroup, ...]
+    carried: tuple[int, ...]
+    """Configurations that found no full group and went on without racing, as far as they have
+    turned up again."""
+    races: tuple[RaceRecord, ...]
+    """Those that are over."""
+    n_planned_races: int
+    """How many the engine would have run at most."""
+    n_planned_trials: int
+
+    @property
+    def in_play(self) -> tuple[int, ...]:
+        """Everyone who was in the running."""
+        return (*(number for group in self.groups for number in group.members), *self.carried)
+
+    @property
+    def remaining(self) -> tuple[int, ...]:
+        """Everyone who is in the running after it, as far as that is decided."""
+        survivors = (number for group in self.groups for number in group.survivors or ())
+        return (*survivors, *self.carried)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not known yet who goes on."""
+        return any(group.survivors is None for group in self.groups)
+
+    @property
+    def ended(self) -> float:
+        """Seconds the run had taken when its last race ended."""
+        return max(race.walltime for race in self.races)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedEpoch:
+    """An epoch or a playoff of the paper's schedule, or a pass of the search with memory."""
+
+    pass_number: int
+    index: int
+    name: str
+    """What to call it."""
+    is_playoff: bool
+    rounds: tuple[PlayedRound, ...]
+    winner: int | None
+    """Who won it: with memory, the champion after the pass. None as long as that is open."""
+
+    @property
+    def ended(self) -> float:
+        """Seconds the run had taken when its last race ended."""
+        return max(round_.ended for round_ in self.rounds)
+
+
+def winner_of(race: RaceRecord) -> int | None:
+    """Return the configuration that won a race: alone at the top, finished, with a finite cost."""
+    best, winner, n_best = math.inf, None, 0
+    for racer, trial in zip(race.racers, race.trials, strict=True):
+        if trial.end is End.FINISHED and trial.cost <= best and math.isfinite(trial.cost):
+            n_best = n_best + 1 if trial.cost == best else 1
+            best, winner = trial.cost, racer
+    passed = any(trial.end is End.LOST and trial.cost < best for trial in race.trials)
+    return winner if n_best == 1 and not passed else None
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a run went."""
+
+    epochs: tuple[PlayedEpoch, ...] = ()
+    changes: tuple[tuple[RaceRecord, int], ...] = ()
+    """The races after which somebody else led, and who that is."""
+    problem: str | None = None
+    """Why the engine did not take in the journal: this is then what the races alone show."""
+
+
+def play(recorded: Recorded, statistic: Statistic | None = None) -> Played:
+    """Return how a run went, by the engine, or as far as the races alone show it."""
+    if not recorded.races:
+        return Played()
+    if recorded.header.own_statistic is not None and statistic is None:
+        problem = (
+            f"it was judged by a statistic of the user's own, {recorded.header.own_statistic}, "
+            "which the journal cannot hold"
+        )
+        return _from_races_alone(recorded, problem)
+    try:
+        return _Player(recorded, statistic).play()
+    except ValueError as error:  # ReplayError, or what the engine does not take
+        return _from_races_alone(recorded, f"the engine does not take in its journal: {error}")
+
+
+Place = tuple[int, int, int]
+"""Pass, epoch and round."""
+EpochPlace = tuple[int, int]
+"""Pass and epoch."""
+
+
+@dataclass
+class _Draft:
+    """A round of which races are handed out, and end."""
+
+    is_playoff: bool
+    groups: dict[int, dict[int, None]] = field(default_factory=dict)
+    """The members of each group, in their order."""
+    n_races: int = 0
+    n_trials: int = 0
+    races: list[RaceRecord] = field(default_factory=list)
+
+    def hand_out(self, place: RaceId, racers: Iterable[int]) -> None:
+        members = self.groups.setdefault(place.group, {})
+        for racer in racers:
+            members[racer] = None
+            self.n_trials += 1
+        self.n_races += 1
+
+
+def _place(race: RaceId) -> Place:
+    return race.pass_number, race.epoch, race.round
+
+
+class _Player:
+    """Plays a journal through the engine and writes down what happens."""
+
+    def __init__(self, recorded: Recorded, statistic: Statistic | None) -> None:
+        header = recorded.header
+        settings = header.settings
+        if statistic is not None:
+            settings = replace(settings, statistic=statistic)
+        self._memory = bool(settings.memory)
+        self._recorded = recorded
+        self._engine = Engine(
+            settings,
+            racing=header.racing,
+            instances=Instances(
+                header.instances, deterministic=header.deterministic, seed=header.seed
+            ),
+            draw=_Space(recorded, settings.racers(racing=header.racing)).draw,
+            limits=Limits(math.inf if recorded.n_trials is None else recorded.n_trials),
+            n_given=header.n_given,
+            n_in_space=header.n_in_space,
+            seed=header.seed,
+            plans=recorded.plans,
+        )
+        self._handed_out: dict[RaceId, Race] = {}
+        self._rounds: dict[Place, _Draft] = {}
+        self._champions: dict[int, int] = {}
+
+    def play(self) -> Played:
+        engine = self._engine
+        changes = []
+        leader: int | None = None
+        self._take_races()
+        for record in self._recorded.races:
+            engine.tell(self._race_of(record), record.outcome)
+            self._rounds[_place(record.id)].races.append(record)
+            self._take_races()
+            if engine.leader is not None and engine.leader != leader:
+                leader = engine.leader
+                changes.append((record, leader))
+        return Played(tuple(self._epochs(leader)), tuple(changes))
+
+    def _race_of(self, record: RaceRecord) -> Race:
+        race = self._handed_out.pop(record.id, None)
+        if race is None:
+            raise ReplayError(f"race {record.id} is not one that could be run at that time")
+        if (race.racers, race.instance) != (record.racers, record.instance):
+            raise ReplayError(
+                f"race {record.id} was {record.racers} on instance {record.instance}, "
+                f"now it is {race.racers} on {race.instance}"
+            )
+        return race
+
+    def _take_races(self) -> None:
+        """Take all that may run now, so that every race of the journal is known when it ends."""
+        engine = self._engine
+        while (race := engine.ask()) is not None:
+            place = _place(race.id)
+            if place not in self._rounds:
+                if self._memory and engine.epoch_winners:
+                    self._champions[race.id.pass_number] = engine.epoch_winners[0][0]
+                self._rounds[place] = _Draft(engine.position.is_playoff)
+            self._rounds[place].hand_out(race.id, race.racers)
+            self._handed_out[race.id] = race
+
+    def _epochs(self, leader: int | None) -> Iterator[PlayedEpoch]:
+        places = sorted({(p[0], p[1]) for p, draft in self._rounds.items() if draft.races})
+        for place in places:
+            drafts = {p: draft for p, draft in self._rounds.items() if p[:2] == place}
+            is_over = any(p[:2] > place for p in self._rounds) or bool(self._engine.finished)
+            winner = self._winner(place, drafts, leader) if is_over else None
+            yield _epoch(place, drafts, winner, is_over=is_over, memory=self._memory)
+
+    def _winner(
+        self, place: EpochPlace, drafts: Mapping[Place, _Draft], leader: int | None
+    ) -> int | None:
+        pass_number, epoch = place
+        if self._memory:  # who was champion when the next pass began
+            later = [number for number in self._champions if number > pass_number]
+            return self._champions[min(later)] if later else leader
+        winners = self._engine.epoch_winners[pass_number - 1]
+        if epoch <= len(winners):
+            return winners[epoch - 1]
+        # A playoff: its winner enters the next pass, or is the incumbent.
+        members = {racer for draft in drafts.values() for g in draft.groups.values() for racer in g}
+        entering = self._rounds.get((pass_number + 1, 1, 1))
+        if entering is None:
+            return leader
+        found = [n for n in members if any(n in group for group in entering.groups.values())]
+        return found[0] if len(found) == 1 else None
+
+
+class _Space:
+    """Says how many configurations there were, of which the journal has those that raced."""
+
+    def __init__(self, recorded: Recorded, k: int) -> None:
+        self._k = k
+        self._n_in_space = recorded.header.n_in_space
+        self._n_raced = 1 + max(racer for race in recorded.races for racer in race.racers)
+        self._last = max(_place(race.id) for race in recorded.races)
+        self._last_race = min(
+            (race for race in recorded.races if self._n_raced - 1 in race.racers),
+            key=lambda race: race.id,
+        )
+        """The first one of the last configuration."""
+        self._exhausted = False
+
+    def draw(self, n: int, known: KnownBest) -> int:
+        """Return n, or how many there were if the races show that the space was used up."""
+        if n <= self._n_raced:
+            return n
+        self._exhausted = self._exhausted or self._is_last(known.pass_number)
+        if self._exhausted:
+            return self._n_raced
+        return n if self._n_in_space is None else min(n, self._n_in_space)
+
+    def _is_last(self, pass_number: int) -> bool:
+        """Return whether there was no configuration after the last one that raced.
+
+        All that enter a pass race in its first round, in groups of k.
+        """
+        first_round = (pass_number, 1, 1)
+        if self._last > first_round:
+            return True
+        entered_then = _place(self._last_race.id) == first_round
+        return entered_then and len(self._last_race.racers) < self._k
+
+
+def _epoch(
+    place: EpochPlace,
+    drafts: Mapping[Place, _Draft],
+    winner: int | None,
+    *,
+    is_over: bool,
+    memory: bool,
+) -> PlayedEpoch:
+    """Return an epoch: whoever races again in it has survived the rounds before."""
+    later: set[int] = set() if winner is None else {winner}
+    is_decided = is_over
+    rounds: list[PlayedRound] = []
+    for round_place in sorted(drafts, reverse=True):
+        draft = drafts[round_place]
+        members = {racer for group in draft.groups.values() for racer in group}
+        # With memory nobody waits: who turns up later is the champion, which need not race.
+        may_wait = is_decided and not memory and not draft.is_playoff
+        carried = sorted(later - members) if may_wait else []
+        if draft.races:
+            rounds.append(
+                PlayedRound(
+                    pass_number=round_place[0],
+                    epoch=round_place[1],
+                    number=round_place[2],
+                    is_playoff=draft.is_playoff,
+                    groups=_groups(draft, later if is_decided else None),
+                    carried=tuple(carried),
+                    races=tuple(draft.races),
+                    n_planned_races=draft.n_races,
+                    n_planned_trials=draft.n_trials,
+                )
+            )
+        later |= members
+        # One alone may be the champion that sets the pace: who else goes on is open.
+        is_decided = is_decided or len(members) > 1
+    is_playoff = rounds[-1].is_playoff
+    name = f"pass {place[0]}" if memory else "playoff" if is_playoff else f"epoch {place[1]}"
+    return PlayedEpoch(place[0], place[1], name, is_playoff, tuple(reversed(rounds)), winner)
+
+
+def _groups(draft: _Draft, later: set[int] | None) -> tuple[PlayedGroup, ...]:
+    wins: Counter[tuple[int, int | None]] = Counter()
+    n_races: Counter[int] = Counter()
+    for race in draft.races:
+        wins[race.id.group, winner_of(race)] += 1
+        n_races[race.id.group] += 1
+    return tuple(
+        PlayedGroup(
+            members=tuple(members),
+            wins=tuple(wins[number, racer] for racer in members),
+            n_races=n_races[number],
+            survivors=None if later is None else tuple(r for r in members if r in later),
+        )
+        for number, members in sorted(draft.groups.items())
+    )
+
+
+def _from_races_alone(recorded: Recorded, problem: str) -> Played:
+    """Return what the races show without the engine: who turns up again has gone on."""
+    rounds: dict[Place, _Draft] = {}
+    for race in recorded.races:
+        place = _place(race.id)
+        if place not in rounds:
+            rounds[place] = _Draft(_is_playoff(recorded, race.id))
+        rounds[place].hand_out(race.id, race.racers)
+        rounds[place].races.append(race)
+    proven = {
+        racer
+        for race in recorded.races
+        for racer, trial in zip(race.racers, race.trials, strict=True)
+        if trial.end is End.FINISHED
+    }
+    first = recorded.races[0]
+    changes = [(first, min(proven))] if proven else []
+    epochs = []
+    places = sorted({(place[0], place[1]) for place in rounds})
+    for number, epoch_place in enumerate(places, start=1):
+        drafts = {p: draft for p, draft in rounds.items() if p[:2] == epoch_place}
+        entering = {
+            racer
+            for p, draft in rounds.items()
+            if [p[:2]] == places[number : number + 1]
+            for group in draft.groups.values()
+            for racer in group
+        }
+        last = drafts[max(drafts)]
+        going_on = entering & {racer for group in last.groups.values() for racer in group}
+        winner = next(iter(going_on)) if len(going_on) == 1 else None
+        memory = bool(recorded.header.settings.memory)
+        epochs.append(
+            _epoch(epoch_place, drafts, winner, is_over=winner is not None, memory=memory)
+        )
+        if winner in proven and winner is not None and winner != changes[-1][1]:
+            changes.append((last.races[-1], winner))
+    return Played(tuple(epochs), tuple(changes), problem)
+
+
+def _is_playoff(recorded: Recorded, place: RaceId) -> bool:
+    """Return whether a race is beyond the epochs that were planned, with nothing else to be."""
+    settings = recorded.header.settings
+    if settings.memory or settings.spend != "nothing" or not settings.playoff:
+        return bool(settings.memory) and place.round > 1
+    plan = recorded.plans[place.pass_number - 1]
+    return isinstance(plan, SchedulePlan) and place.epoch > len(plan.schedule.epochs)

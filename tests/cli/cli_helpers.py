@@ -1,0 +1,69 @@
+"""What the tests of the command line share: small formulas, wrappers, and a way to call it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from acband_configspace.benchmark.recording.cnf import formula
+
+needs_minisat = pytest.mark.skipif(shutil.which("minisat") is None, reason="needs minisat")
+needs_clasp = pytest.mark.skipif(shutil.which("clasp") is None, reason="needs clasp")
+IRACE = Path("/usr/lib/R/site-library/irace/bin/irace")
+needs_irace = pytest.mark.skipif(
+    shutil.which("Rscript") is None or not IRACE.exists(), reason="needs irace (r-cran-irace)"
+)
+
+
+def write_formulas(folder: Path, number: int) -> list[str]:
+    """Write so many formulas and return their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [f"formula {index}.cnf" for index in range(number)]
+    for index, name in enumerate(names):
+        (folder / name).write_text(formula(3, index).as_dimacs(), encoding="ascii")
+    return names
+
+
+def write_script(path: Path, text: str) -> Path:
+    """Write a script that can be executed."""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def acband(*words: object, cwd: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Call the command line in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "acband_configspace", *map(str, words)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if check:
+        assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def kill_once_it_races(*words: object, cwd: Path, journal: Path, n_lines: int = 6) -> None:
+    """Start a run and kill it, with -9, when so many lines are in its journal."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "acband_configspace", *map(str, words)],
+        cwd=cwd,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while not journal.exists() or journal.read_bytes().count(b"\n") < n_lines:
+        assert time.monotonic() < deadline, "no races within a minute"
+        assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()

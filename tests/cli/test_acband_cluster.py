@@ -1,0 +1,33 @@
+"""``--scheduler``: the same run on a Dask cluster."""
+
+from __future__ import annotations
+
+import pytest
+from cli_helpers import needs_minisat, write_formulas
+from dask.distributed import LocalCluster
+from test_acband_end_to_end import MINISAT_COST_TOML, MINISAT_TOML
+
+from acband_configspace.cli.main import main
+
+
+@needs_minisat
+@pytest.mark.parametrize("text", [MINISAT_TOML, MINISAT_COST_TOML], ids=["time", "cost"])
+def test_a_run_on_a_cluster(text, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("train", "test"):
+        write_formulas(tmp_path / name, 6)
+    (tmp_path / "scenario.toml").write_text(text.replace("trials = 40", "trials = 24"))
+    with LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    ) as cluster:
+        words = ["run", ".", "--output", "run", "--quiet"]
+        assert main([*words, "--scheduler", cluster.scheduler_address]) == 0
+    assert "As a command line:" in capsys.readouterr().out
+
+
+def test_scheduler_and_slurm_are_two_things(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = MINISAT_COST_TOML[: MINISAT_COST_TOML.index("[instances]")] + "[budget]\ntrials = 9\n"
+    (tmp_path / "scenario.toml").write_text(text)
+    assert main(["run", ".", "--scheduler", "tcp://x:1", "--slurm"]) == 2
+    assert "must not be given together" in capsys.readouterr().err

@@ -1,0 +1,206 @@
+"""The command line itself: help, exit codes, what a user sees when something is wrong."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_helpers import acband, write_script
+
+from acband_configspace.cli import exit_codes
+from acband_configspace.cli.main import _COMMANDS, main
+
+COST = """\
+[target]
+command = ["./target"]
+minimise = "cost"
+[space]
+x = { range = [0.0, 1.0], default = 0.99 }
+[budget]
+trials = 40
+"""
+
+
+def write(folder: Path, target: str, text: str = COST) -> str:
+    write_script(folder / "target", "#!/bin/sh\n" + target)
+    (folder / "scenario.toml").write_text(text, encoding="utf-8")
+    return str(folder / "scenario.toml")
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main([command, "--help"])
+    assert leaving.value.code == 0
+    text = capsys.readouterr().out
+    assert f"\n  acband {command}" in text
+    assert "exit codes:" in text
+
+
+def test_the_list_of_commands(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"    {command}" in text for command in (*_COMMANDS, "benchmark"))
+
+
+def test_benchmark_is_the_benchmarks(capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(["benchmark", "--help"])
+    assert leaving.value.code == 0
+    assert "paper" in capsys.readouterr().out
+
+
+def test_a_run_from_beginning_to_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, 'echo "${1#--x=}"\n')
+    assert main(["plan", path]) == 0
+    assert "AC-Band" in capsys.readouterr().out
+    assert main(["check", path]) == 0
+    assert "All is in order." in capsys.readouterr().out
+    assert not (tmp_path / "acband_output").exists()
+    assert main(["run", path]) == 0
+    assert "As a command line:" in capsys.readouterr().out
+    (run,) = (tmp_path / "acband_output").iterdir()
+    assert (run / "journal.jsonl").exists()
+    assert main(["validate", str(run)]) == 0
+    assert "The incumbent is better than the default." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("exit 3\n", "exited with code 3"),
+        ("echo nothing\n", "printed no number"),
+    ],
+)
+def test_a_target_that_fails(target, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, target)
+    assert main(["check", path]) == exit_codes.TARGET_FAILS
+    assert message in capsys.readouterr().out
+    assert main(["run", path, "--quiet"]) == exit_codes.TARGET_FAILS
+    assert message in capsys.readouterr().err
+
+
+def test_a_program_that_is_not_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, "", COST.replace("./target", "no-such-program"))
+    assert main(["check", path]) == exit_codes.TARGET_FAILS
+    assert "no-such-program" in capsys.readouterr().out
+
+
+def test_abort_ends_the_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    count = tmp_path / "count"
+    write_script(
+        tmp_path / "wrapper",
+        f"#!/bin/sh\necho >> {count}\n"
+        f"[ $(wc -l < {count}) -gt 9 ] && echo 'Result for SMAC: ABORT, 0, 0, 0, 0' && exit\n"
+        "echo 'Result for SMAC: SUCCESS, 0, 0, 1, 0'\n",
+    )
+    (tmp_path / "p.pcs").write_text("a [0,1][0.5]\n")
+    (tmp_path / "scenario.txt").write_text(
+        "algo = ./wrapper\nrun_obj = quality\nruncount_limit = 60\nparamfile = p.pcs\n"
+        "deterministic = 0\n"
+    )
+    assert main(["run", "scenario.txt", "--quiet"]) == exit_codes.ABORTED
+    assert "ABORT" in capsys.readouterr().err
+    assert count.read_text().count("\n") < 20
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "nowhere.toml"], "nowhere.toml: cannot be read: No such file"),
+        (["run", "scenario.toml", "--trails", "5"], "did you mean 'trials'?"),
+        (["run", "scenario.toml", "--trials"], "--trials must have a value"),
+        (["run", "scenario.toml", "--trials", "x"], "command line: trials must be a number"),
+        (["run", "scenario.toml", "--workers", "0"], "--workers must be at least 1 but got 0"),
+        (["run", "scenario.toml", "--k", "1"], "k must be"),
+        (["run", "."], "has neither scenario.toml nor scenario.txt"),
+        (["show", "."], "holds no run"),
+        (["report", "nowhere"], "nowhere is no directory"),
+        (["validate", "."], "holds no run"),
+        (["convert", "nowhere.pcs", "x.json"], "nowhere.pcs: cannot be read"),
+    ],
+)
+def test_bad_input_exits_with_2(words, message, tmp_path, monkeypatch, capsys):
+    write(tmp_path, "echo 1\n")
+    monkeypatch.chdir(tmp_path)
+    if words[-1] == ".":
+        (tmp_path / "scenario.toml").unlink()
+    assert main(words) == exit_codes.BAD_INPUT
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert not (tmp_path / "acband_output").exists()
+
+
+def test_an_unknown_argument_has_a_suggestion(capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(["show", "run", "--jsn"])
+    assert leaving.value.code == exit_codes.BAD_INPUT
+    assert "did you mean '--json'?" in capsys.readouterr().err
+
+
+def test_ctrl_c_exits_with_130_and_the_run_goes_on(tmp_path):
+    write(tmp_path, "sleep 0.05\necho 1\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "acband_configspace", "run", ".", "--output", "run"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    journal = tmp_path / "run" / "journal.jsonl"
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 4:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == exit_codes.INTERRUPTED
+    assert "goes on where it was" in errors
+    assert "Traceback" not in errors
+    acband("run", ".", "--output", "run", "--quiet", cwd=tmp_path)
+
+
+def test_show_needs_no_smac(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, 'echo "${1#--x=}"\n')
+    assert main(["run", path, "--output", "run", "--quiet"]) == 0
+    code = (
+        "import sys; from acband_configspace.cli.main import main; "
+        "main(['show', 'run']); assert 'smac' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_hostile_scenario_runs_nothing_but_its_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bait = f"touch {tmp_path}/caught"
+    values = [f"$({bait})", f"; {bait}", f"`{bait}`", f"| {bait}", "a\nb", "' '", '"']
+    listed = ", ".join("'''" + value + "'''" for value in values)
+    (tmp_path / "scenario.toml").write_text(
+        COST.replace("x = {", f"y = {{ values = [{listed}] }}\nx = {{")
+        + f"[instances]\ntrain = ['$({bait})', '../../../etc/passwd', '-rf']\n"
+    )
+    write_script(tmp_path / "target", "#!/bin/sh\necho 1\n")
+    assert main(["run", "scenario.toml", "--quiet", "--output", "run"]) == 0
+    assert main(["show", "run", "--command"]) == 0
+    assert not (tmp_path / "caught").exists()
+
+
+def test_a_shell_only_where_the_scenario_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = COST.replace('["./target"]', '"echo {parameters} | cut -d= -f2"')
+    (tmp_path / "scenario.toml").write_text(text)
+    assert main(["check", "."]) == exit_codes.BAD_INPUT
+    assert "command must be a list of words" in capsys.readouterr().err
+    (tmp_path / "scenario.toml").write_text(text.replace("[space]", "shell = true\n[space]"))
+    assert main(["check", "."]) == 0
+    assert "All is in order." in capsys.readouterr().out

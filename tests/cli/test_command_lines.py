@@ -1,0 +1,89 @@
+"""The argument lists of runs."""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from acband_configspace.cli.command_lines import (
+    Aclib2Command,
+    IraceCommand,
+    OldAclibCommand,
+    ProgramArguments,
+    TemplateCommand,
+)
+
+VALUES = {"rinc": np.float64(2.0), "luby": np.str_("on"), "n": np.int64(3), "odd one": "a b"}
+
+
+def test_a_template():
+    line = TemplateCommand(
+        ("solve", "--t={cutoff}", "{parameters}", "-s{seed}", "{{x}}"),
+        parameter=("-{name}", "{value}"),
+        on=("-{name}",),
+        off=("-no-{name}",),
+        written={"n": ("+n:{value}",)},
+    )
+    words = line.words({**VALUES, "elim": "off"}, "i 1.cnf", 7, 2.5)
+    assert words == [
+        *("solve", "--t=2.5", "-rinc", "2", "-luby", "+n:3", "-odd one", "a b", "-no-elim"),
+        *("-s7", "{x}", "i 1.cnf"),
+    ]
+
+
+def test_parameters_and_instance_come_last_by_default():
+    assert TemplateCommand(("solve",)).words({"a": 1}, "i", 0, None) == ["solve", "--a=1", "i"]
+    assert TemplateCommand(("solve",)).words({"a": 1}, None, 0, None) == ["solve", "--a=1"]
+
+
+def test_instances_are_files_of_the_folder_or_names(tmp_path):
+    (tmp_path / "i.cnf").touch()
+    line = TemplateCommand(("solve",), folder=str(tmp_path))
+    assert line.words({}, "i.cnf", 0, None)[-1] == str(tmp_path / "i.cnf")
+    assert line.words({}, "other", 0, None)[-1] == "other"
+
+
+def test_the_ways_of_aclib():
+    line = OldAclibCommand(("w", "--x"), specifics={"i": "s p"}, cutoff_length="9")
+    assert line.words({"a": 0.5}, "i", 4, 3.0) == [
+        "w",
+        "--x",
+        "i",
+        "s p",
+        "3",
+        "9",
+        "4",
+        "-a",
+        "0.5",
+    ]
+    assert line.words({}, "j", None, None)[2:] == ["j", "0", "2147483647", "9", "0"]
+    new = Aclib2Command(("w",)).words({"a": "x"}, "i", 4, 3.5)
+    expected = "w --instance i --cutoff 3.5 --seed 4 --config -a x"
+    assert new == expected.split()
+
+
+def test_the_way_of_irace():
+    switches = {"a": "--a ", "b": "-b=", "c": "", "d": "--d x "}
+    line = IraceCommand(
+        ("r",), switches, {"i": 3}, extras={"i": ("--t", "1")}, bound=True, digits=2
+    )
+    words = line.words({"a": 1.2345, "b": 2, "c": "--flag", "d": "v w"}, "i", 5, 8.0)
+    assert words[2:] == [
+        *("3", "5", "i", "--t", "1", "8", "--a", "1.23", "-b=2", "--flag", "--d", "x", "v w")
+    ]
+    assert words[1] == line.words({"a": 1.2345, "b": 2, "c": "--flag", "d": "v w"}, "j", 6, 8.0)[1]
+
+
+def test_the_program_is_not_among_the_arguments():
+    assert ProgramArguments(TemplateCommand(("solve", "-v")))({}, "i", 0, 1.0) == ["-v", "i"]
+
+
+@given(st.text(st.characters(exclude_characters="\0", codec="utf-8")))
+def test_a_shell_sees_arguments_as_data(text):
+    line = TemplateCommand(("printf %s {parameters}",), parameter=("{value}",), shell=True)
+    words = line.words({"a": text}, None, 0, None)
+    done = subprocess.run(words, capture_output=True, check=True)
+    assert done.stdout.decode() == text

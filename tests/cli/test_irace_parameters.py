@@ -1,0 +1,159 @@
+"""irace's parameter files."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from cli_helpers import IRACE, needs_irace, write_script
+
+from acband_configspace.cli.commands.new import TEMPLATE
+from acband_configspace.cli.errors import InputError
+from acband_configspace.cli.main import main
+from acband_configspace.cli.spaces.irace import digits_of, looks_like_irace, read_irace, write_irace
+from acband_configspace.cli.spaces.pcs import read_pcs
+
+PARAMETERS = """\
+# name       switch           type values               [conditions (using R syntax)]
+algorithm    "--"             c    (as,mmas,"eas",ras,acs)
+localsearch  "--localsearch " c    (0, 1, 2, 3)          # a comment
+alpha        "--alpha "       r    (0.00, 5.00)
+ants         "--ants "        i,log (5, 100)
+speed        ""               o    ("none", "very low", "high")
+q0           "--q0 "          r    (0.0, 1.0)   | algorithm == "acs"
+rank         "--rank "        i    (1, 100)     | algorithm %in% c("ras", "eas") && alpha > 2.5
+nnls         "--nnls "        i    (5, 50)      | localsearch %in% c(1,2,3)
+odd          "--odd "         i    (1, 9)       | !(alpha <= 1 | speed == "none") & ants >= 10
+
+[forbidden]
+(alpha == 0) & (algorithm == "as")
+nnls > 40 & ants < 8
+[global]
+digits = 5
+"""
+
+
+def test_it_is_read_as_irace_means_it():
+    space = read_irace(PARAMETERS, "parameters.txt")
+    assert looks_like_irace(PARAMETERS)
+    assert digits_of(PARAMETERS, "parameters.txt") == 5
+    assert len(space) == 9
+    assert space["ants"].log
+    assert space["speed"].sequence == ("none", "very low", "high")
+    assert space["localsearch"].meta == {"switch": "--localsearch "}
+    space.seed(2)
+    for configuration in space.sample_configuration(500):
+        v = dict(configuration)
+        assert ("q0" in v) is (v["algorithm"] == "acs")
+        assert ("rank" in v) is (v["algorithm"] in ("ras", "eas") and v["alpha"] > 2.5)
+        assert ("nnls" in v) is (v["localsearch"] != "0")
+        odd = not (v["alpha"] <= 1 or v["speed"] == "none") and v["ants"] >= 10
+        assert ("odd" in v) is odd
+        assert not (v.get("nnls", 0) > 40 and v["ants"] < 8)
+
+
+def test_defaults_come_from_elsewhere_and_are_moved_out_of_what_is_forbidden():
+    text = 'a "" i (1, 3)\nb "" c (x, y)\n[forbidden]\na == 2 & b == "x"\n'
+    default = dict(read_irace(text, "f").get_default_configuration())
+    assert default != {"a": 2, "b": "x"}
+    given = dict(read_irace(text, "f", defaults={"a": "3", "b": "y"}).get_default_configuration())
+    assert given == {"a": 3, "b": "y"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("b + 1 > 2", "arithmetic (+) is not supported"),
+        ("system('rm x') == 1", "the function 'system' is not supported"),
+        ("b >", "expected a parameter or a value"),
+        ("c == 1", "'c' is no parameter"),
+        ("(b == 1", "expected ')'"),
+        ("b", "expected a comparison after 'b'"),
+        ("b %in% 1:3", "unexpected ':'"),
+        ("b == 1; quit()", "unexpected ';'"),
+        ("is.na(b)", "the function 'is.na' is not supported"),
+    ],
+)
+def test_other_r_is_refused_by_name(condition, message):
+    with pytest.raises(InputError) as caught:
+        read_irace(f'b "" i (1, 3)\na "" i (1, 3) | {condition}', "parameters.txt")
+    assert str(caught.value).startswith("parameters.txt:2: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('a "" i (1, "b*2")', "bounds that depend on other parameters are not supported"),
+        ('a "" i (1, 2, 3)', "must have two bounds but has 3"),
+        ('a "" z (1, 2)', "must be c, o, i or r but is 'z'"),
+        ("a i (1, 2)", "cannot be read"),
+        ('a "" c,log (1, 2)', "the type 'c,log' is not known"),
+        ("[forbiden]", "unknown section [forbiden]; did you mean 'forbidden'?"),
+        ('a "" r,log (0, 1)', "must be positive on a log scale"),
+    ],
+)
+def test_errors_name_the_line(line, message):
+    with pytest.raises(InputError) as caught:
+        read_irace(f"# first\n{line}", "parameters.txt")
+    assert str(caught.value).startswith("parameters.txt:2: ")
+    assert message in str(caught.value)
+
+
+def test_round_trip():
+    space = read_irace(PARAMETERS, "f")
+    written = write_irace(space)
+    again = read_irace(written.text + "[forbidden]\n" + written.beside["forbidden.txt"], "g")
+    assert write_irace(again) == written
+    assert again == space
+
+
+def test_true_and_false_are_conditions():
+    text = 'a "" i (1, 3) | TRUE\nb "" i (1, 3) | (a > 1) & TRUE\n'
+    space = read_irace(text, "f")
+    assert [c.child.name for c in space.conditions] == ["b"]
+
+
+def test_names_that_r_cannot_have_are_changed():
+    space = read_pcs("my-name {a,b}[a]\nmy.name {a,b}[a]\n2nd [0,1][0]\n2nd | my-name in {b}", "f")
+    written = write_irace(space)
+    assert 'my.name.2 "--my.name=" c' in written.text
+    assert 'p.2nd "--2nd=" r (0, 1) | my.name == "b"' in written.text
+    assert "'my-name' is called 'my.name' there" in written.notes
+
+
+def test_what_irace_cannot_write_is_named():
+    space = read_pcs('a {"x|y", b}[b]', "f")
+    with pytest.raises(InputError, match="'x|y' contains"):
+        write_irace(space)
+
+
+@needs_irace
+@pytest.mark.parametrize("source", ["toml-like", "pcs", "irace"])
+def test_irace_itself_accepts_what_is_written(source, tmp_path):
+    """``irace --check`` runs the target runner on what it has read."""
+    if source == "irace":
+        (tmp_path / "in.txt").write_text(PARAMETERS)
+    elif source == "pcs":
+        (tmp_path / "in.txt").write_text(
+            "restart-first [10,1000][100]il\n@1:luby {yes,no}[yes]\ndecay [0.001,0.999][0.95]\n"
+            "grow [-10,30][0]i\ngrow | @1:luby in {yes}\nrestart-first | grow in {1,2,3}\n"
+            "{@1:luby=yes, decay=0.5}\n"
+        )
+    else:
+        assert "rinc" in TEMPLATE
+        (tmp_path / "in.txt").write_text("rinc real [1.1, 4.0] [2]\nluby categorical {a b, c} [c]")
+    assert main(["convert", str(tmp_path / "in.txt"), str(tmp_path / "parameters.txt")]) == 0
+    write_script(tmp_path / "target-runner", "#!/bin/sh\necho 1\n")
+    (tmp_path / "instances.txt").write_text("i1\ni2\n")
+    forbidden = tmp_path / "parameters.forbidden.txt"
+    assert forbidden.exists() is (source != "toml-like")
+    (tmp_path / "scenario.txt").write_text(
+        'trainInstancesDir = ""\ntrainInstancesFile = "instances.txt"\nmaxExperiments = 300\n'
+        + (f'forbiddenFile = "{forbidden}"\n' if forbidden.exists() else "")
+    )
+    done = subprocess.run(
+        [str(IRACE), "--check"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "Check successful" in done.stdout

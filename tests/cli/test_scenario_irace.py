@@ -1,0 +1,118 @@
+"""irace folders, as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_helpers import write_script
+
+from acband_configspace.cli.command_lines import IraceCommand
+from acband_configspace.cli.errors import InputError
+from acband_configspace.cli.results import IraceResult
+from acband_configspace.cli.scenario.reading import kind_of, read_scenario
+
+SCENARIO = """\
+## Scenario setup for irace
+parameterFile = "./parameters.txt"
+trainInstancesDir = "./Instances"
+testInstancesDir = ""
+testInstancesFile = 'test.txt'
+configurationsFile = "configurations.txt"   # initial ones
+forbiddenFile = "forbidden.txt"
+targetRunner <- "./target-runner"
+maxExperiments = 500
+deterministic = 1
+digits = 2
+seed = 7
+parallel = 3
+testType = "t-test"
+# debugLevel = 0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "parameters.txt").write_text(
+        'a "--a " c (x, y)\nb "--b=" r (0, 1) | a == "x"\nn "" i (1, 9)\n'
+    )
+    (tmp_path / "configurations.txt").write_text('a b n\n"y" NA 3\nx 0.25 4\n')
+    (tmp_path / "forbidden.txt").write_text("# none of these\nn > 8 & b < 0.1\n")
+    (tmp_path / "test.txt").write_text("t1 --time 5 # slow\n")
+    (tmp_path / "Instances").mkdir()
+    for name in ("i2", "i1", ".hidden"):
+        (tmp_path / "Instances" / name).touch()
+    write_script(tmp_path / "target-runner", "#!/bin/sh\necho 1\n")
+    return tmp_path
+
+
+def read(folder: Path, text: str = SCENARIO, **overrides: str):
+    path = folder / "scenario.txt"
+    path.write_text(text, encoding="utf-8")
+    assert kind_of(path) == "irace"
+    return read_scenario(folder, overrides)
+
+
+def test_every_key(folder):
+    scenario = read(folder)
+    assert scenario.instances == ("./Instances/i1", "./Instances/i2")
+    assert scenario.test_instances == ("t1",)
+    assert scenario.reader == IraceResult(needs_time=False)
+    assert not scenario.racing
+    assert scenario.n_trials == 500
+    assert scenario.deterministic
+    assert (scenario.seed, scenario.workers) == (7, 3)
+    assert scenario.given == ({"a": "y", "n": 3}, {"a": "x", "b": 0.25, "n": 4})
+    assert dict(scenario.space.get_default_configuration()) == {"a": "y", "n": 3}
+    assert len(scenario.space.forbidden_clauses) == 1
+    assert isinstance(scenario.line, IraceCommand)
+    words = scenario.line.words({"a": "x", "b": 0.123, "n": 4}, "t1", 9, None)
+    assert words[0] == str(folder / "target-runner")
+    assert words[2:] == ["3", "9", "t1", "--time", "5", "--a", "x", "--b=0.12", "4"]
+    assert any("testType" in note for note in scenario.notes)
+
+
+def test_capping_means_run_time(folder):
+    text = SCENARIO.replace("maxExperiments = 500", "maxTime = 900\ncapping = 1\nboundMax = 5")
+    scenario = read(folder, text)
+    assert scenario.racing
+    assert (scenario.cutoff, scenario.cputime_limit) == (5.0, 900.0)
+    assert scenario.reader == IraceResult(needs_time=True)
+    assert scenario.line.words({}, "t1", 9, 5.0)[-1] == "5"
+
+
+def test_the_command_line_comes_last(folder):
+    scenario = read(folder, **{"max-experiments": "20", "seed": "1", "k": "4"})
+    assert (scenario.n_trials, scenario.seed, scenario.options) == (20, 1, {"k": 4})
+
+
+def test_a_launcher(folder):
+    text = SCENARIO + 'targetRunnerLauncher = "python"\n'
+    words = read(folder, text).line.words({}, "t1", 0, None)
+    assert words[:2] == ["python", str(folder / "target-runner")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("maxExperiments", "maxExperimnts", 9, "did you mean 'maxExperiments'?"),
+        ('"./Instances"', '"./Instanzen"', 3, "there is no folder ./Instanzen"),
+        ('"./parameters.txt"', 'file.path("a")', 2, "R expressions are not evaluated"),
+        ("digits = 2", 'targetEvaluator = "./e"', 11, "targetEvaluator is not supported"),
+        ('"./target-runner"', '"./target-runer"', 8, "did you mean 'target-runner'?"),
+    ],
+)
+def test_errors_name_the_line(old, new, line, message, folder):
+    with pytest.raises(InputError) as caught:
+        read(folder, SCENARIO.replace(old, new, 1))
+    assert f"scenario.txt:{line}: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_a_configuration_that_is_none_names_its_line(folder):
+    (folder / "configurations.txt").write_text("a b n\ny NA 3\nx 7 4\n")
+    with pytest.raises(InputError, match=r"configurations.txt:3: is no configuration"):
+        read(folder)
+    (folder / "configurations.txt").write_text("a b n\ny NA\n")
+    with pytest.raises(InputError, match=r"configurations.txt:2: must have 3 values but has 2"):
+        read(folder)

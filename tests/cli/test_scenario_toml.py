@@ -1,0 +1,146 @@
+"""scenario.toml: what it says, and what is wrong with it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from acband_configspace.cli.commands.new import TEMPLATE
+from acband_configspace.cli.errors import InputError
+from acband_configspace.cli.main import main
+from acband_configspace.cli.results import LastNumber, PatternResult
+from acband_configspace.cli.scenario.reading import read_scenario
+
+SMALL = """\
+[target]
+command = ["solve"]
+minimise = "cost"
+[space]
+x = { range = [0.0, 1.0], default = 0.5 }
+[budget]
+trials = 100
+"""
+
+
+def read(folder: Path, text: str, **overrides: str):
+    path = folder / "scenario.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_scenario(path, overrides)
+
+
+def test_the_template_is_a_scenario(tmp_path):
+    (tmp_path / "instances").mkdir()
+    for name in ("b c.cnf", "a.cnf"):
+        (tmp_path / "instances" / name).touch()
+    scenario = read(tmp_path, TEMPLATE)
+    assert scenario.instances == ("instances/a.cnf", "instances/b c.cnf")
+    assert scenario.racing
+    assert scenario.clock == "cpu"
+    assert scenario.success_codes == (10, 20)
+    assert (scenario.cutoff, scenario.walltime_limit, scenario.n_trials) == (5.0, 1800.0, None)
+    words = scenario.line.words(
+        dict(scenario.space.get_default_configuration()), "instances/a.cnf", 0, 5.0
+    )
+    assert words[:2] == ["minisat", "-verb=0"]
+    assert words[-1] == str(tmp_path / "instances" / "a.cnf")
+    assert {"-luby", "-elim", "-rinc=2", "-rfirst=100", "-phase-saving=2", "-grow=0"} < set(words)
+    assert "grow" not in dict(next(iter(_with(scenario.space, elim="off"))))
+
+
+def _with(space, **values):
+    space.seed(0)
+    for configuration in space.sample_configuration(200):
+        if all(configuration[name] == value for name, value in values.items()):
+            yield configuration
+
+
+def test_new_writes_it_once(tmp_path, capsys):
+    path = tmp_path / "scenario.toml"
+    assert main(["new", str(path)]) == 0
+    assert path.read_text(encoding="utf-8") == TEMPLATE
+    assert main(["new", str(path)]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_the_command_line_comes_last(tmp_path):
+    scenario = read(
+        tmp_path, SMALL, **{"trials": "7", "target.cutoff": "2 min", "k": "4", "wall-time": "1h"}
+    )
+    assert (scenario.n_trials, scenario.cutoff, scenario.walltime_limit) == (7, 120.0, 3600.0)
+    assert scenario.options == {"k": 4}
+
+
+def test_how_a_cost_is_read(tmp_path):
+    assert read(tmp_path, SMALL).reader == LastNumber()
+    assert read(tmp_path, SMALL, pattern="'c=(.*)'").reader == PatternResult("c=(.*)")
+
+
+@pytest.mark.parametrize("value", ['"list.txt"', '"*.cnf"', '"."', '["a b.cnf", "c.cnf"]'])
+def test_instances_of_all_kinds(value, tmp_path):
+    folder = tmp_path / "x"
+    folder.mkdir()
+    for name in ("a b.cnf", "c.cnf"):
+        (folder / name).touch()
+    (folder / "list.txt").write_bytes(b"\xef\xbb\xbf# two\r\na b.cnf\r\n\r\nc.cnf\r\nc.cnf\r\n")
+    found = read(folder, SMALL + f"[instances]\ntrain = {value}\n").instances
+    wanted = {"a b.cnf", "c.cnf"}
+    assert {Path(name).name for name in found} >= wanted
+    assert len(found) == (4 if value == '"."' else 2)
+
+
+def test_a_space_in_a_file(tmp_path):
+    (tmp_path / "p.pcs").write_text("a {x,y}[x]\n")
+    text = SMALL.replace("x = { range = [0.0, 1.0], default = 0.5 }", 'file = "p.pcs"')
+    assert list(read(tmp_path, text).space) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("minimise", "minimize", 3, "unknown key 'minimize' in [target]; did you mean 'minimise'?"),
+        ("[budget]", "[bugdet]", 6, "unknown table or key 'bugdet'; did you mean 'budget'?"),
+        ('"cost"', '"price"', 3, "minimise must be one of cpu time, wall time, cost"),
+        ("trials = 100", 'trials = "many"', 7, "trials must be a number but got 'many'"),
+        ("trials = 100", "trials = 1", 7, "trials must be at least 2 but got 1"),
+        ("trials = 100", "trials = = 1", 7, "is no TOML"),
+        ('["solve"]', '"solve"', 2, "command must be a list of words"),
+        ('["solve"]', '["solve", "{instanec}"]', 2, "did you mean 'instance'?"),
+        ("range", "rnage", 5, "x: unknown key 'rnage'; did you mean 'range'?"),
+        ("default = 0.5", "default = 5", 5, "default of x must lie in [0, 1] but is 5"),
+        ("default = 0.5", "when = 'y == 1'", 5, "'y' is no parameter of this file"),
+        ('minimise = "cost"', 'minimise = "cost"\npattern = "("', 4, "no regular expression"),
+        ('minimise = "cost"', 'minimise = "cost"\nsuccess = [256]', 4, "exit codes of 0 to 255"),
+        ('minimise = "cost"', 'minimise = "cost"\ntrials = 3', 4, "belongs to [budget] trials"),
+    ],
+)
+def test_errors_name_the_line(old, new, line, message, tmp_path):
+    assert old in SMALL
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, SMALL.replace(old, new, 1))
+    assert f"scenario.toml:{line}: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "message"),
+    [
+        ("trials = 100", "the budget must be given"),
+        ('minimise = "cost"', "a cutoff must be given"),
+        ('command = ["solve"]', "[target] must have a command"),
+    ],
+)
+def test_what_is_missing(old, message, tmp_path):
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, SMALL.replace(old, ""))
+    assert message in str(caught.value)
+
+
+def test_a_hundred_thousand_instances_take_a_second(tmp_path):
+    names = [f"folder/of/instances/number-{number:06}.cnf" for number in range(100_000)]
+    (tmp_path / "list.txt").write_text("\n".join(names))
+    start = time.process_time()
+    scenario = read(tmp_path, SMALL + '[instances]\ntrain = "list.txt"\n')
+    assert time.process_time() - start < 1
+    assert len(scenario.instances) == 100_000
