@@ -15,7 +15,7 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.race import Outcome, Race
-from acband_configspace.core.search import KnownBest, plan_pass, search_schedule
+from acband_configspace.core.search_plan import KnownBest, plan_pass, search_schedule
 from acband_configspace.core.settings import Settings
 
 INF = math.inf
