@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from ConfigSpace import Configuration
@@ -65,6 +67,16 @@ class Recorder(Protocol):
 
     def finished(self, reason: str) -> None:
         """Take note that there is nothing left to race."""
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """Who took the lead, and when."""
+
+    number: int
+    estimate: float
+    n_trials: int
+    walltime: float
 
 
 class ACBandIntensifier(AbstractIntensifier):
@@ -186,6 +198,8 @@ class ACBandIntensifier(AbstractIntensifier):
         self._said_finished = False
         self._moments: dict[RaceId, tuple[int, float]] = {}
         self._moment = (0, 0.0)
+        self._leads: list[_Lead] = []
+        self._asked: deque[Race] = deque()
 
     # --- what SMAC wants to know -------------------------------------------------------------
 
@@ -353,15 +367,25 @@ class ACBandIntensifier(AbstractIntensifier):
         self._pending = PendingRaces(self._configurations, history, self._engine.needs)
         self._record_plans()
 
+    def take_in(self) -> None:
+        """Take in what an earlier process recorded, before anything else is asked for.
+
+        The run history is not looked at: what it has to hold, the configurations of that time, are
+        drawn on the way, since later ones may be drawn in view of earlier races.
+        """
+        try:
+            while (race := self.engine.ask()) is not None:
+                self._asked.append(race)
+        except ReplayError as error:
+            directory = str(self._scenario.output_directory)
+            raise RunDiffersError(directory, [str(error)]) from None
+        self._record_plans()
+
     def fill(self) -> bool:
         """Open the next race unless trials are waiting to be handed out; say whether any are."""
         engine = self.engine
         while not self._pending:
-            try:
-                race = engine.ask()
-            except ReplayError as error:
-                directory = str(self._scenario.output_directory)
-                raise RunDiffersError(directory, [str(error)]) from None
+            race = self._ask()
             self._record_plans()
             self._follow_leader()
             self._refuse_crashed(race)
@@ -399,6 +423,13 @@ class ACBandIntensifier(AbstractIntensifier):
             raise
 
     # --- races --------------------------------------------------------------------------------
+
+    def _ask(self) -> Race | None:
+        while self._asked:
+            race = self._asked.popleft()
+            if self.engine.needs(race):
+                return race
+        return self.engine.ask()
 
     def _open(self, race: Race) -> bool:
         """Queue the trials of a race, but for those whose results are known."""
@@ -465,26 +496,34 @@ class ACBandIntensifier(AbstractIntensifier):
         # It was judged once those before it were over, too.
         n_trials, walltime = self._moments[race.id]
         self._moment = (max(self._moment[0], n_trials), max(self._moment[1], walltime))
-        self._follow_leader(self._moment)
-
-    def _follow_leader(self, moment: tuple[int, float] | None = None) -> None:
-        """Make the leader the incumbent, from now on or from a moment (trials, seconds) ago."""
         number = self.engine.leader
-        if number is None or number == self._led_by:
-            return
-        self._led_by = number
+        if number is not None and number != self._led_by:
+            self._led_by = number
+            self._leads.append(_Lead(number, self.engine.estimate, *self._moment))
+
+    def _follow_leader(self) -> None:
+        """Make the leader the incumbent."""
+        number = self.engine.leader
+        if number is not None and number != self._led_by:
+            self._led_by = number
+            moment = (self.runhistory.finished, self.used_walltime)
+            self._leads.append(_Lead(number, self.engine.estimate, *moment))
+        for lead in self._leads:
+            self._add_to_trajectory(lead)
+        self._leads.clear()
+
+    def _add_to_trajectory(self, lead: _Lead) -> None:
         self._n_incumbents += 1
-        self._incumbents = [self.configurations[number]]
+        self._incumbents = [self.configurations[lead.number]]
         if self._n_incumbents <= len(self._trajectory):  # SMAC has it from an earlier process
             return
-        n_trials, walltime = moment or (self.runhistory.finished, self.used_walltime)
         self._incumbents_changed += 1
         self._trajectory.append(
             TrajectoryItem(
                 config_ids=[self.runhistory.get_config_id(self._incumbents[0])],
-                costs=[self.engine.estimate],
-                trial=n_trials,
-                walltime=walltime,
+                costs=[lead.estimate],
+                trial=lead.n_trials,
+                walltime=lead.walltime,
             )
         )
 

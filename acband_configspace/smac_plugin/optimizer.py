@@ -248,6 +248,7 @@ class ACBandOptimizer(SMBO):
         directory = str(self._scenario.output_directory)
         self._finished_before = recorded.finished
         self._acband.begin(recorded, recorder=self)
+        self._acband.take_in()
         configurations = self._acband.configurations
         for number, values in recorded.configurations.items():
             # Another version of ConfigSpace or numpy may draw others from the same seed.

@@ -136,6 +136,29 @@ def test_optimizer_reset_starts_anew(make_scenario):
     assert len(races_of(facade.scenario)) == facade.intensifier.n_races
 
 
+# --- going on ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"proposals": "learned"}])
+@pytest.mark.parametrize("after", [5, 61, 130])
+def test_interrupted_it_goes_on(options, after, tmp_path):
+    whole = quiet(a_scenario(tmp_path / "whole", n_trials=160), noisy, **options)
+    whole.optimize()
+    callbacks = [Stop(after)]
+    first = quiet(a_scenario(tmp_path, n_trials=160), noisy, callbacks=callbacks, **options)
+    first.optimize()
+    again = quiet(a_scenario(tmp_path, n_trials=160), noisy, **options)
+    again.optimize()
+    races = [without_times(races_of(facade.scenario)) for facade in (whole, again)]
+    assert races[0] == races[1]
+    moments = [
+        [(item.costs, item.trial) for item in facade.intensifier.trajectory]
+        for facade in (whole, again)
+    ]
+    assert moments[0] == moments[1]
+    assert again.intensifier.get_incumbent() == whole.intensifier.get_incumbent()
+
+
 # --- special cases ---------------------------------------------------------------------------
 
 
