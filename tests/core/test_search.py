@@ -265,7 +265,7 @@ def test_who_fails_less_often_leads() -> None:
         return INF if int(str(key.instance).split()[1]) % 3 == 0 else cost(configuration, key)
 
     for seed in range(4):
-        played = play(World(cost_or_failure, numbered(30), n_trials=400, seed=seed))
+        played = play(World(cost_or_failure, numbered(30), n_trials=1500, seed=seed))
         assert played.engine.leader is not None
         assert played.engine.leader % 2
 
