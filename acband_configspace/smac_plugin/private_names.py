@@ -26,7 +26,8 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "smac.intensifier.abstract_intensifier.AbstractIntensifier": {
         "_config_selector": "to reach the initial design of another facade",
-        "_incumbents": "set to the leader when an earlier run is gone through again",
+        "_incumbents": "set to the leader",
+        "_incumbents_changed": "counted with it",
         "_runhistory": "to know whether a facade has set it yet",
         "_scenario": "to read the instances and the space",
         "_seed": "what everything random is drawn from",
