@@ -12,10 +12,14 @@ from typing import Any, Literal
 import smac
 from ConfigSpace import Configuration
 from dask.distributed import Client
+from smac.acquisition.function.abstract_acquisition_function import AbstractAcquisitionFunction
+from smac.acquisition.maximizer.random_search import RandomSearch
 from smac.callback.callback import Callback
 from smac.facade.random_facade import RandomFacade
 from smac.initial_design.abstract_initial_design import AbstractInitialDesign
+from smac.initial_design.default_design import DefaultInitialDesign
 from smac.model.random_model import RandomModel
+from smac.random_design.abstract_random_design import AbstractRandomDesign
 from smac.runhistory.encoder.encoder import RunHistoryEncoder
 from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
@@ -35,11 +39,24 @@ from acband_configspace.smac_plugin.progress import ProgressCallback
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
-from acband_configspace.smac_plugin.scenario import refuse_unsupported, validation_keys
+from acband_configspace.smac_plugin.scenario import own_copy, refuse_unsupported, validation_keys
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
+from acband_configspace.smac_plugin.smac_arguments import (
+    OF_DESIGNS,
+    OF_INTENSIFIERS,
+    configs_of,
+    warn_of_ignored,
+    without_ignored,
+)
 from acband_configspace.smac_plugin.validation import Validation, validate
 
 logger = logging.getLogger(__name__)
+
+#: Arguments of SMAC's facades that have no meaning here.
+IGNORED = (
+    "model", "acquisition_function", "acquisition_maximizer", "random_design",
+    "multi_objective_algorithm", "runhistory_encoder", "config_selector",
+)  # fmt: skip
 
 
 class ACBandFacade(RandomFacade):
@@ -101,8 +118,11 @@ class ACBandFacade(RandomFacade):
 statistic, early_stopping, playoff, spend
         Options of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
-    Limits: see :class:`ACBandIntensifier`. Models, acquisition functions and config selectors have
-    no place here: no surrogate is built.
+    model, acquisition_function, acquisition_maximizer, random_design, \
+multi_objective_algorithm, runhistory_encoder, config_selector
+        Taken so that a script of SMAC's runs, and ignored with a warning: no surrogate is built.
+
+    Limits: see :class:`ACBandIntensifier`.
     """
 
     def __init__(
@@ -126,6 +146,13 @@ statistic, early_stopping, playoff, spend
         overwrite: bool = False,
         dask_client: Client | None = None,
         worker_timeout: float = 300.0,
+        model: object = None,
+        acquisition_function: object = None,
+        acquisition_maximizer: object = None,
+        random_design: object = None,
+        multi_objective_algorithm: object = None,
+        runhistory_encoder: object = None,
+        config_selector: object = None,
         preset: str | Settings = NOT_GIVEN,
         k: int | None = NOT_GIVEN,
         first_pass: int = NOT_GIVEN,
@@ -146,28 +173,24 @@ statistic, early_stopping, playoff, spend
         options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         set_up_logging(logging_level)
         refuse_unsupported(scenario)
+        ignored = [name for name in IGNORED if arguments[name] is not None]
+        warn_of_ignored("ACBandFacade", ignored)
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
+        added = configs_of(initial_design)
         intensifier = self._checked_intensifier(
             scenario,
             intensifier,
-            {
-                **options,
-                "racing": racing,
-                "additional_configs": list(initial_design._additional_configs),
-            },
+            {**options, "racing": racing, "additional_configs": added},
         )
         self._identity = identity_of(
             scenario,
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
-            given=[dict(c) for c in initial_design._additional_configs],
+            given=[dict(config) for config in added],
             clock=clock,
             par=par,
         )
-        if scenario.name is None:
-            # SMAC's own name depends on the limits, and on memory addresses.
-            object.__setattr__(scenario, "name", name_of(self._identity, target_function))
-            scenario._change_output_directory()
+        scenario = own_copy(scenario, name_of(self._identity, target_function))
         if test_instances is not None and not test_instances:
             raise ValueError("test_instances must not be empty but got an empty list")
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
@@ -218,13 +241,48 @@ statistic, early_stopping, playoff, spend
     def get_intensifier(  # type: ignore[override]
         scenario: Scenario, **options: Any
     ) -> ACBandIntensifier:
-        """Return an :class:`ACBandIntensifier` with these options."""
-        return ACBandIntensifier(scenario, **options)
+        """Return an :class:`ACBandIntensifier` with these options; others of SMAC's are ignored."""
+        known = without_ignored("get_intensifier", options, OF_INTENSIFIERS)
+        return ACBandIntensifier(scenario, **known)
 
     @staticmethod
-    def get_model(scenario: Scenario) -> RandomModel:
+    def get_initial_design(
+        scenario: Scenario,
+        *,
+        additional_configs: list[Configuration] | None = None,
+        **options: Any,
+    ) -> DefaultInitialDesign:
+        """Return the design of a run: θ_0 and what is added; other options of SMAC's are ignored.
+
+        For a Sobol, Latin hypercube or other design, pass one to the facade.
+        """
+        if unknown := without_ignored("get_initial_design", options, OF_DESIGNS):
+            raise TypeError(f"get_initial_design has no option {next(iter(unknown))!r}")
+        return DefaultInitialDesign(scenario, additional_configs=additional_configs or [])
+
+    @staticmethod
+    def get_model(scenario: Scenario, **options: Any) -> RandomModel:
         """Return a dummy: AC-Band needs no model."""
+        warn_of_ignored("get_model", list(options))
         return RandomModel(configspace=scenario.configspace, seed=scenario.seed)
+
+    @staticmethod
+    def get_acquisition_function(scenario: Scenario, **options: Any) -> AbstractAcquisitionFunction:
+        """Return a dummy: AC-Band needs no acquisition function."""
+        warn_of_ignored("get_acquisition_function", list(options))
+        return RandomFacade.get_acquisition_function(scenario)
+
+    @staticmethod
+    def get_acquisition_maximizer(scenario: Scenario, **options: Any) -> RandomSearch:
+        """Return a dummy: AC-Band needs no acquisition function."""
+        warn_of_ignored("get_acquisition_maximizer", list(options))
+        return RandomFacade.get_acquisition_maximizer(scenario)
+
+    @staticmethod
+    def get_random_design(scenario: Scenario, **options: Any) -> AbstractRandomDesign:
+        """Return a dummy: there is no model to interleave random configurations with."""
+        warn_of_ignored("get_random_design", list(options))
+        return RandomFacade.get_random_design(scenario)
 
     @staticmethod
     def get_runhistory_encoder(scenario: Scenario) -> RunHistoryEncoder:

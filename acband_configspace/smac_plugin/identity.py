@@ -66,8 +66,10 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _list_differences(name: str, old: list[Any], new: list[Any]) -> list[str]:
-    gone = [item for item in old if item not in new]
-    added = [item for item in new if item not in old]
+    texts_before, texts_now = ([_text(item) for item in items] for items in (old, new))
+    known_before, known_now = set(texts_before), set(texts_now)  # lists may be very long
+    gone = [item for item, text in zip(old, texts_before, strict=True) if text not in known_now]
+    added = [item for item, text in zip(new, texts_now, strict=True) if text not in known_before]
     parts = [f"{len(old)} before, {len(new)} now"]
     if gone:
         parts.append(f"gone: {_shortened(gone)}")
@@ -76,6 +78,10 @@ def _list_differences(name: str, old: list[Any], new: list[Any]) -> list[str]:
     if not gone and not added:
         parts.append("in another order")
     return [f"{name}: {'; '.join(parts)}"]
+
+
+def _text(item: object) -> str:
+    return json.dumps(item, sort_keys=True)
 
 
 def _shortened(items: list[Any]) -> str:

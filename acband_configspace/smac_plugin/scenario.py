@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from smac.runhistory.dataclasses import InstanceSeedKey
@@ -33,10 +35,27 @@ def trial_limit(scenario: Scenario) -> float:
     return scenario.n_trials
 
 
+def own_copy(scenario: Scenario, name: str) -> Scenario:
+    """Return a copy for one run, under a name of its own if the user gave it none.
+
+    The user's stays as it is: another facade may use it. The directory is the same wherever a
+    target changes to.
+    """
+    own = copy.copy(scenario)
+    object.__setattr__(own, "output_directory", Path(scenario.output_directory).absolute())
+    if own.name is None:
+        # SMAC's own name depends on the limits, and on memory addresses.
+        object.__setattr__(own, "name", name)
+        own._change_output_directory()
+    return own
+
+
 def refuse_unsupported(scenario: Scenario) -> None:
     """Raise an error that names what of the scenario AC-Band cannot do."""
     if not isinstance(scenario, Scenario):
-        raise TypeError(f"scenario must be a smac.Scenario but got {type(scenario).__name__}")
+        kind = type(scenario).__name__
+        hint = ": write Scenario(space, n_trials=…)" if kind == "ConfigurationSpace" else ""
+        raise TypeError(f"scenario must be a smac.Scenario but got a {kind}{hint}")
     if scenario.count_objectives() > 1:
         raise ValueError(f"objectives must be one for AC-Band but got {scenario.objectives}")
     for name in ("min_budget", "max_budget"):

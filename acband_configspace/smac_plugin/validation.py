@@ -31,6 +31,10 @@ class Validation(float):
         validation.trials = tuple(trials)
         return validation
 
+    def __getnewargs__(self) -> tuple[tuple[ValidatedTrial, ...]]:
+        """Let copies and pickles be made of the trials: a float alone does not have them."""
+        return (self.trials,)
+
 
 def validate(
     runner: AbstractRunner, config: Configuration, keys: Sequence[InstanceSeedKey]

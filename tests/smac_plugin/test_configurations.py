@@ -217,11 +217,14 @@ def test_the_first_may_be_random_as_in_the_paper(make_scenario):
 @pytest.mark.parametrize("design", [DefaultInitialDesign, SobolInitialDesign])
 @pytest.mark.parametrize("origin", [None, "mine", "Initial Design: Sobol"])
 def test_what_the_user_adds_takes_part(origin, design, first, make_scenario):
-    """Also one that a design of an earlier run had sampled; what this one samples does not."""
-    scenario = make_scenario(n_trials=100)
+    """So does what a design of the user's choice samples."""
+    scenario = make_scenario(n_trials=300)
     space = scenario.configspace
     added = [Configuration(space, {"x": x, "n": 7}, origin=origin) for x in (0.3, 0.9)]
-    initial_design = design(scenario, additional_configs=added)
+    initial_design = design(scenario, n_configs=4, additional_configs=added)
+    sampled = design(scenario, n_configs=4).select_configurations()
+    if design is DefaultInitialDesign:
+        sampled = []
     facade = ACBandFacade(
         scenario,
         exact,
@@ -230,7 +233,9 @@ def test_what_the_user_adds_takes_part(origin, design, first, make_scenario):
         logging_level=False,
         **PAPER,
     )
-    given = [space.get_default_configuration(), *added] if first == "default" else added
+    given = [*sampled, *added]
+    if first == "default":
+        given.insert(0, space.get_default_configuration())
     assert facade.schedule.supply.n_given == len(given)
     racers = first_racers(facade)
     assert racers[: len(given)] == given

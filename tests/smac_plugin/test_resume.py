@@ -524,8 +524,9 @@ report = {}
 for name, target in targets.items():
     n_calls = 0
     scenario = Scenario(ConfigurationSpace({"x": (0.0, 1.0)}), n_trials=int(sys.argv[1]), seed=1)
-    incumbent = ACBandFacade(scenario, target, early_stopping=None).optimize()
-    report[name] = [n_calls, incumbent["x"], str(scenario.output_directory)]
+    facade = ACBandFacade(scenario, target, early_stopping=None)
+    incumbent = facade.optimize()
+    report[name] = [n_calls, incumbent["x"], str(facade.scenario.output_directory)]
 assert list(logging.getLogger().handlers) == HANDLERS, "the root logger was touched"
 print("REPORT" + json.dumps(report))
 """

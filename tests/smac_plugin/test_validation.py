@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from smac.callback.callback import Callback
@@ -104,3 +107,14 @@ def test_test_instances_make_the_final_report(client, tmp_path, caplog):
         assert result == facade.validate(config, tests)
     assert {key.instance for key in facade.runhistory} == {"a", "b", "c"}
     assert "Mean cost of the incumbent on the test instances: 0." in caplog.text
+
+
+def test_it_can_be_copied_and_pickled(make_scenario):
+    facade = quiet(make_scenario(instances=["a", "b"]), on_instance)
+    validation = facade.validate(facade.scenario.configspace.get_default_configuration())
+    for copied in (copy.copy(validation), copy.deepcopy(validation)):
+        assert copied == validation
+        assert copied.trials == validation.trials
+    again = pickle.loads(pickle.dumps(validation))
+    assert type(again) is type(validation)
+    assert (float(again), again.trials) == (float(validation), validation.trials)

@@ -1,0 +1,138 @@
+"""What a script written for SMAC's facades does, it does with AC-Band's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+from smac import HyperparameterOptimizationFacade, RandomFacade
+from smac.callback.callback import Callback
+from smac.initial_design import LatinHypercubeInitialDesign, SobolInitialDesign
+from targets import a_scenario, a_space, exact, noisy, races_of
+
+from acband_configspace import ACBandFacade
+
+
+def quiet(scenario, target, **options) -> ACBandFacade:
+    return ACBandFacade(scenario, target, logging_level=False, **options)
+
+
+def test_parts_of_smacs_are_taken_and_named_in_one_warning(make_scenario, caplog):
+    scenario = make_scenario()
+    theirs = HyperparameterOptimizationFacade
+    facade = quiet(
+        scenario,
+        noisy,
+        model=theirs.get_model(scenario),
+        acquisition_function=theirs.get_acquisition_function(scenario),
+        acquisition_maximizer=theirs.get_acquisition_maximizer(scenario),
+        random_design=theirs.get_random_design(scenario),
+        multi_objective_algorithm=theirs.get_multi_objective_algorithm(scenario),
+        runhistory_encoder=RandomFacade.get_runhistory_encoder(scenario),
+        config_selector=theirs.get_config_selector(scenario),
+    )
+    (said,) = [r.getMessage() for r in caplog.records if "ignores" in r.getMessage()]
+    assert "model, acquisition_function, acquisition_maximizer, random_design" in said
+    assert facade.optimize() is not None
+
+
+def test_static_methods_take_smacs_arguments(make_scenario, caplog):
+    scenario = make_scenario()
+    intensifier = ACBandFacade.get_intensifier(
+        scenario, max_config_calls=3, max_incumbents=2, eta=3, k=4
+    )
+    assert "get_intensifier ignores max_config_calls, max_incumbents, eta" in caplog.text
+    added = scenario.configspace.sample_configuration(2)
+    design = ACBandFacade.get_initial_design(
+        scenario, n_configs=5, max_ratio=0.5, additional_configs=added
+    )
+    assert "get_initial_design ignores n_configs, max_ratio" in caplog.text
+    ACBandFacade.get_model(scenario, n_trees=5)
+    ACBandFacade.get_acquisition_function(scenario, xi=0.1)
+    ACBandFacade.get_acquisition_maximizer(scenario, challengers=10)
+    ACBandFacade.get_random_design(scenario, probability=0.5)
+    ACBandFacade.get_config_selector(scenario, retries=4)
+    facade = quiet(scenario, noisy, intensifier=intensifier, initial_design=design)
+    assert facade.schedule.k == 4
+    assert facade.intensifier.n_given == 3
+    with pytest.raises(TypeError, match="'n_config'"):
+        ACBandFacade.get_initial_design(scenario, n_config=5)
+    with pytest.raises(TypeError, match="max_calls"):
+        ACBandFacade.get_intensifier(scenario, max_calls=3)
+
+
+@pytest.mark.parametrize("design", [SobolInitialDesign, LatinHypercubeInitialDesign])
+def test_a_users_design_races_from_the_start(design, make_scenario):
+    scenario = make_scenario(n_trials=100)
+    sampled = design(scenario, n_configs=7).select_configurations()
+    facade = quiet(scenario, noisy, initial_design=design(scenario, n_configs=7))
+    facade.optimize()
+    first_round = [race for race in races_of(facade.scenario) if race.id[:3] == (1, 1, 1)]
+    raced = {n for race in first_round for n in race.racers}
+    numbers = {facade.intensifier.configurations.number_of(config) for config in sampled}
+    assert numbers <= raced
+    assert 0 in raced
+
+
+def test_an_intensifier_of_the_users_stays_the_one_that_is_used(make_scenario):
+    scenario = make_scenario()
+    intensifier = ACBandFacade.get_intensifier(scenario)
+    facade = quiet(scenario, noisy, intensifier=intensifier)
+    assert facade.intensifier is intensifier
+    assert facade.optimize() == intensifier.get_incumbent()
+
+
+def test_a_space_in_place_of_a_scenario():
+    with pytest.raises(TypeError, match=r"must be a smac.Scenario .* Scenario\(space, n_trials="):
+        ACBandFacade(a_space(), noisy)
+
+
+def test_two_facades_on_one_scenario_do_not_disturb_each_other(tmp_path):
+    scenario = a_scenario(tmp_path, name=None)
+    first = quiet(scenario, noisy)
+    second = quiet(scenario, noisy, k=3)
+    again = quiet(scenario, noisy)
+    assert scenario.name is None
+    assert first.scenario.output_directory == again.scenario.output_directory
+    assert first.scenario.output_directory != second.scenario.output_directory
+    first.optimize()
+    second.optimize()
+    assert len(races_of(first.scenario)) == first.intensifier.n_races
+    assert len(races_of(second.scenario)) == second.intensifier.n_races
+
+
+def test_a_target_that_changes_directory_leaves_all_files_in_one_place(tmp_path: Path):
+    def target(config, seed):
+        os.chdir(tmp_path / "elsewhere")
+        return noisy(config, seed)
+
+    (tmp_path / "elsewhere").mkdir()
+    with contextlib.chdir(tmp_path):
+        facade = quiet(a_scenario(Path("here")), target)
+        facade.optimize()
+    directory = tmp_path / "here" / "run" / "3"
+    assert facade.scenario.output_directory == directory
+    assert not list((tmp_path / "elsewhere").iterdir())
+    saved = json.loads((directory / "runhistory.json").read_text())
+    assert saved["stats"]["finished"] == 60
+
+
+def test_callbacks_come_in_pairs(make_scenario):
+    class Counting(Callback):
+        def __init__(self):
+            self.calls: dict[str, int] = {}
+
+        def __getattribute__(self, name):
+            if name.startswith("on_"):
+                calls = super().__getattribute__("calls")
+                calls[name] = calls.get(name, 0) + 1
+            return super().__getattribute__(name)
+
+    counting = Counting()
+    quiet(make_scenario(), exact, callbacks=[counting]).optimize()
+    assert counting.calls["on_start"] == counting.calls["on_end"] == 1
+    assert counting.calls["on_tell_start"] == counting.calls["on_tell_end"] == 60
+    assert counting.calls["on_iteration_start"] == counting.calls["on_iteration_end"]
