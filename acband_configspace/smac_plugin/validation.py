@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from ConfigSpace import Configuration
@@ -31,7 +32,7 @@ class Validation(float):
         validation.trials = tuple(trials)
         return validation
 
-    def __getnewargs__(self) -> tuple[tuple[ValidatedTrial, ...]]:
+    def __getnewargs__(self) -> tuple[Any]:
         """Let copies and pickles be made of the trials: a float alone does not have them."""
         return (self.trials,)
 
