@@ -32,7 +32,6 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_scenario": "to read the instances and the space",
         "_seed": "what everything random is drawn from",
         "_trajectory": "to date the incumbents of an earlier process",
-        "_update_trajectory": "to record a new incumbent",
     },
     "smac.main.config_selector.ConfigSelector": {
         "_initial_design_configs": "the configurations that the user adds, in another facade",
@@ -46,7 +45,6 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_runhistory": "saved with SMAC's files, and filled when a run is resumed",
         "_runner": "to wait for races and to stop them",
         "_scenario": "to read the limits and the output directory",
-        "_start_time": "set, so that the clock runs only while optimizing",
         "_stop": "whether a callback or the cost threshold has ended the run",
         "_used_target_function_cputime": "set to the time used by earlier processes",
         "_used_target_function_walltime": "set to the time used by earlier processes",

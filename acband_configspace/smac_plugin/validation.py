@@ -31,9 +31,9 @@ class Validation(float):
         validation.trials = tuple(trials)
         return validation
 
-    def __getnewargs__(self) -> tuple[tuple[ValidatedTrial, ...]]:
+    def __reduce__(self) -> tuple[type[Validation], tuple[tuple[ValidatedTrial, ...]]]:
         """Let copies and pickles be made of the trials: a float alone does not have them."""
-        return (self.trials,)
+        return Validation, (self.trials,)
 
 
 def validate(
