@@ -35,6 +35,7 @@ from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+from acband_configspace.smac_plugin.options import check_run_options
 from acband_configspace.smac_plugin.progress import ProgressCallback
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
@@ -173,6 +174,19 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         set_up_logging(logging_level)
         refuse_unsupported(scenario)
+        check_run_options(
+            racing=racing,
+            clock=clock,
+            par=par,
+            grace=grace,
+            worker_timeout=worker_timeout,
+            to_arguments=to_arguments,
+            read_result=read_result,
+            success_codes=success_codes,
+            dask_client=dask_client,
+            callbacks=callbacks,
+            test_instances=test_instances,
+        )
         ignored = [name for name in IGNORED if arguments[name] is not None]
         warn_of_ignored("ACBandFacade", ignored)
         if initial_design is None:
@@ -190,9 +204,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             clock=clock,
             par=par,
         )
-        scenario = own_copy(scenario, name_of(self._identity, target_function))
-        if test_instances is not None and not test_instances:
-            raise ValueError("test_instances must not be empty but got an empty list")
+        code = (target_function, to_arguments, read_result)
+        scenario = own_copy(scenario, name_of(self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self.test_results: dict[str, Validation] = {}
         """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""

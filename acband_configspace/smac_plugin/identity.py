@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import PurePath
-from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from smac.scenario import Scenario
 from smac.utils.numpyencoder import NumpyEncoder
+
+from acband_configspace.smac_plugin.descriptions import describe
 
 #: These decide what a trial costs, or which trials there are. Limits (n_trials, walltime_limit,
 #: cputime_limit, termination_cost_threshold, n_workers) may change from start to start.
@@ -24,9 +23,6 @@ _SCENARIO_FIELDS = (
     "instances",
     "seed",
 )
-
-#: Their texts are the same in the next process.
-_PLAIN = (str, bytes, int, float, complex, bool, type(None), PurePath)
 
 
 def identity_of(scenario: Scenario, **parts: Any) -> dict[str, Any]:
@@ -43,9 +39,12 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return content
 
 
-def name_of(identity: Mapping[str, Any], target: object) -> str:
-    """Return a name for a run that has none: the same whenever the same script is started."""
-    text = json.dumps({**identity, "target": describe(target)}, sort_keys=True)
+def name_of(identity: Mapping[str, Any], *target: object) -> str:
+    """Return a name for a run that has none: the same whenever the same script is started.
+
+    What decides the results of the target goes in, be it its code, or how it is called.
+    """
+    text = json.dumps({**identity, "target": [describe(part) for part in target]}, sort_keys=True)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -87,62 +86,6 @@ def _text(item: object) -> str:
 def _shortened(items: list[Any]) -> str:
     shown = ", ".join(repr(item) for item in items[:3])
     return shown if len(items) <= 3 else f"{shown} and {len(items) - 3} more"
-
-
-def describe(target: object) -> str:
-    """Return a text that tells targets apart, and is the same in the next process.
-
-    It has no memory addresses, so partials, lambdas, bound methods and callable objects keep their
-    name from start to start. Of what they are bound to, plain values count: two partials of one
-    function with different numbers or names are different targets.
-    """
-    if isinstance(target, functools.partial):
-        bound = [*target.args, *(part for item in sorted(target.keywords.items()) for part in item)]
-        return f"partial({describe(target.func)}, {_describe_bound(bound)})"
-    if isinstance(target, MethodType):
-        return f"{describe(target.__func__)} of {_describe_object(target.__self__)}"
-    if isinstance(target, FunctionType):
-        cells = [cell.cell_contents for cell in target.__closure__ or () if cell != CellType()]
-        bound = [*cells, *(target.__defaults__ or ()), *(target.__kwdefaults__ or {}).values()]
-        return f"{target.__qualname__}:{_code_digest(target.__code__)}{_describe_bound(bound)}"
-    return _describe_bound(target) if isinstance(target, _PLAIN) else _describe_object(target)
-
-
-def _describe_object(target: object) -> str:
-    kind = type(target)
-    call = kind.__call__ if callable(target) else None
-    code = _code_digest(call.__code__) if isinstance(call, FunctionType) else ""
-    attributes = sorted(getattr(target, "__dict__", {}).items())
-    bound = [part for name, value in attributes for part in (name, value)]
-    return f"{kind.__qualname__}:{code}{_describe_bound(bound)}"
-
-
-def _describe_bound(value: object) -> str:
-    """Return the text of a plain value, or what kind of thing it is: never an address."""
-    if isinstance(value, _PLAIN):
-        return repr(value)
-    if isinstance(value, (list, tuple)):
-        return f"({', '.join(_describe_bound(item) for item in value)})"
-    if isinstance(value, FunctionType):  # its own cells may lead back here
-        return f"{value.__qualname__}:{_code_digest(value.__code__)}"
-    return type(value).__qualname__
-
-
-def _code_digest(code: CodeType) -> str:
-    digest = hashlib.md5(code.co_code, usedforsecurity=False)
-    digest.update(_describe_constant(code.co_consts).encode())
-    digest.update(repr(code.co_names).encode())
-    return digest.hexdigest()
-
-
-def _describe_constant(constant: object) -> str:
-    if isinstance(constant, CodeType):  # it prints with its address
-        return _code_digest(constant)
-    if isinstance(constant, tuple):
-        return f"({', '.join(map(_describe_constant, constant))})"
-    if isinstance(constant, frozenset):  # what stands in braces; its order is another each time
-        return f"{{{', '.join(sorted(map(_describe_constant, constant)))}}}"
-    return repr(constant)
 
 
 def scenario_as_json(scenario: Scenario) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.records import Recorded
 from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.identity import describe
+from acband_configspace.smac_plugin.descriptions import describe
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.scenario import (

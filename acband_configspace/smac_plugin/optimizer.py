@@ -36,7 +36,7 @@ from acband_configspace.smac_plugin.identity import differences, plain, scenario
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.scenario import trial_limit
-from acband_configspace.smac_plugin.trial_values import as_record, as_value
+from acband_configspace.smac_plugin.trial_values import as_record, as_value, check_told
 
 logger = logging.getLogger(__name__)
 
@@ -139,6 +139,7 @@ class ACBandOptimizer(SMBO):
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
+        check_told(value)
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)

@@ -12,6 +12,7 @@ import numpy as np
 from smac.runhistory.dataclasses import InstanceSeedKey
 from smac.scenario import Scenario
 
+from acband_configspace.core.checks import real_number, whole_number
 from acband_configspace.core.instances import SEED_LIMIT
 
 #: How many fresh seeds validate a configuration of a target that has no instances.
@@ -74,8 +75,13 @@ def refuse_unsupported(scenario: Scenario) -> None:
             "runtime_cutoff must be None for AC-Band, which takes the cutoff from "
             f"trial_walltime_limit, but got {scenario.runtime_cutoff!r}"
         )
-    if scenario.n_trials < 2:
-        raise ValueError(f"n_trials must be at least 2 but got {scenario.n_trials}")
+    whole_number("n_trials", scenario.n_trials, at_least=2)
+    whole_number("n_workers", scenario.n_workers, at_least=1)
+    whole_number("seed", scenario.seed, at_least=0)
+    for name in ("walltime_limit", "cputime_limit", "trial_walltime_limit", "trial_memory_limit"):
+        value = getattr(scenario, name)
+        if value is not None and not real_number(name, value) > 0:
+            raise ValueError(f"{name} must be positive but got {value!r}")
 
 
 def validation_keys(

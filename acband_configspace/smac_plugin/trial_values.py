@@ -74,6 +74,14 @@ def end_of(value: TrialValue) -> End:
     return _END.get(value.status, End.CRASHED)
 
 
+def check_told(value: TrialValue) -> None:
+    """Refuse a result that is none."""
+    if value.status == StatusType.RUNNING:
+        raise ValueError("status must be that of a trial that is over but got RUNNING")
+    if _one_number(value.cost) is None:
+        raise TypeError(f"cost must be one real number but got {value.cost!r}")
+
+
 def is_result(value: TrialValue) -> bool:
     """Return whether a trial has a result that need not be run for again."""
     running = value.status == StatusType.RUNNING

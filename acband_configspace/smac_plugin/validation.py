@@ -32,9 +32,13 @@ class Validation(float):
         validation.trials = tuple(trials)
         return validation
 
+<<<<<<< HEAD
     def __getnewargs__(self) -> tuple[Any]:
+=======
+    def __reduce__(self) -> tuple[type[Validation], tuple[tuple[ValidatedTrial, ...]]]:
+>>>>>>> plugin
         """Let copies and pickles be made of the trials: a float alone does not have them."""
-        return (self.trials,)
+        return Validation, (self.trials,)
 
 
 def validate(

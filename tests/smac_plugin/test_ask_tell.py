@@ -211,3 +211,16 @@ def test_without_a_target_optimize_and_validate_say_so(tmp_path):
         smac.optimize()
     with pytest.raises(ValueError, match="target_function must be given to validate"):
         smac.validate(smac.scenario.configspace.get_default_configuration())
+
+
+def test_results_that_are_none_are_refused(tmp_path):
+    smac = asking(ACBandFacade, tmp_path)
+    info = smac.ask()
+    with pytest.raises(ValueError, match="status must be that of a trial that is over"):
+        smac.tell(info, TrialValue(cost=1.0, status=StatusType.RUNNING))
+    for cost in (None, (0.1, 0.9), 1j, "3"):
+        with pytest.raises(TypeError, match="cost must be one real number but got"):
+            smac.tell(info, TrialValue(cost=cost))
+    assert smac.runhistory.finished == 0
+    answer(smac, info)
+    assert smac.runhistory.finished == 1

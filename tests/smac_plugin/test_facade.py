@@ -106,11 +106,47 @@ def test_options_reach_the_intensifier(make_scenario):
         ({"statistic": "luck"}, "statistic must be .* but got 'luck'"),
         ({"first": "best"}, "first must be 'default' or 'random' but got 'best'"),
         ({"test_instances": []}, "test_instances must not be empty"),
+        ({"test_instances": "abc"}, "test_instances must be a list of names but got 'abc'"),
+        ({"par": "x"}, "par must be a .*number but got 'x'"),
+        ({"par": np.nan}, "par must be .* but got nan"),
+        ({"clock": "x"}, "clock must be 'wall' or 'cpu' but got 'x'"),
+        ({"grace": -1}, "grace must be at least 0 but got -1"),
+        ({"success_codes": 5}, "success_codes must be a collection of exit codes but got 5"),
+        ({"to_arguments": 5}, "to_arguments must be a function but got 5"),
+        ({"read_result": 5}, "read_result must be a function but got 5"),
+        ({"worker_timeout": "x"}, "worker_timeout must be .* but got 'x'"),
+        ({"dask_client": 5}, "dask_client must be a dask.distributed.Client but got 5"),
+        ({"callbacks": [5]}, "callbacks must be a list of callbacks .* but got"),
+        ({"racing": 1}, "racing must be True or False but got 1"),
     ],
 )
-def test_wrong_options_are_refused_at_the_door(option, error, make_scenario):
-    with pytest.raises(ValueError, match=error):
-        quiet(make_scenario(), noisy, **option)
+def test_wrong_options_are_refused_at_the_door(option, error, tmp_path):
+    for target in (noisy, "./a-script", None):
+        with pytest.raises((ValueError, TypeError), match=error):
+            quiet(a_scenario(tmp_path / "out"), target, **option)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("n_trials", 1),
+        ("n_trials", 10.5),
+        ("n_workers", 1.5),
+        ("n_workers", 0),
+        ("n_workers", -3),
+        ("trial_memory_limit", np.nan),
+        ("trial_walltime_limit", 0),
+        ("walltime_limit", np.nan),
+        ("seed", "x"),
+        ("seed", -2),
+    ],
+)
+def test_wrong_settings_of_the_scenario_are_refused_at_the_door(setting, value, tmp_path):
+    scenario = a_scenario(tmp_path / "out", **{setting: value})
+    with pytest.raises((ValueError, TypeError), match=f"{setting} must be .* but got"):
+        quiet(scenario, noisy)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
+import runpy
+import shutil
 import subprocess
 import sys
+import textwrap
 import time
 
 import pytest
 from targets import Counted, a_scenario, exact, noisy
 
-from acband_configspace import ACBandIntensifier
+from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.core.statistics import Wins
-from acband_configspace.smac_plugin.identity import describe, differences, identity_of, name_of
+from acband_configspace.smac_plugin.descriptions import describe
+from acband_configspace.smac_plugin.identity import differences, identity_of, name_of
 
 
 def adding(offset: float):
@@ -76,7 +81,7 @@ def test_objects_of_any_kind_have_a_description(tmp_path):
 def test_the_order_of_a_set_does_not_matter():
     """What is in braces in the code is in another order in each process."""
     program = (
-        "from acband_configspace.smac_plugin.identity import describe\n"
+        "from acband_configspace.smac_plugin.descriptions import describe\n"
         "print(describe(lambda config, seed: config['kernel'] in {'rbf', 'poly', 'lin', 'sig'}))"
     )
     texts = {
@@ -132,3 +137,95 @@ def test_a_difference_in_many_instances_is_found_in_no_time():
     lines = differences({"instances": names}, {"instances": names[1:]})
     assert time.process_time() - start < 1.0  # comparing all with all takes 40 s
     assert lines == ["instances: 20000 before, 19999 now; gone: 'i0'"]
+
+
+def described(source: str, path) -> str:
+    """Return the description of the target that a script defines, as another process has it."""
+    path.write_text(textwrap.dedent(source))
+    spaces = runpy.run_path(str(path))
+    return describe(spaces["target"])
+
+
+SCRIPT = """
+    import math
+    import numpy as np
+    SCALE = 2.0
+    counter = 0
+    unrelated = 1
+
+    def helper(x):
+        return deeper(x) * SCALE
+
+    def deeper(x):
+        return math.sqrt(x) + np.abs(x)
+
+    class Model:
+        def fit(self, x):
+            return x + 1
+
+    def target(config, seed):
+        global counter
+        counter += 1
+        return sum(helper(config["x"]) for _ in range(2)) + Model().fit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("SCALE = 2.0", "SCALE = 3.0", False),
+        ("math.sqrt(x)", "math.sin(x)", False),
+        ("deeper(x) *", "deeper(x) +", False),
+        ("return x + 1", "return x + 2", False),
+        ("range(2)", "range(3)", False),
+        ("unrelated = 1", "unrelated = 2", True),
+        ("counter = 0", "counter = 5", True),
+        ("SCALE = 2.0", "SCALE = 2.0  # a remark", True),
+    ],
+)
+def test_what_a_target_reaches_tells_it_apart(before, after, same, tmp_path):
+    assert before in SCRIPT
+    texts = [
+        described(source, tmp_path / "script.py")
+        for source in (SCRIPT, SCRIPT.replace(before, after))
+    ]
+    assert (texts[0] == texts[1]) is same
+
+
+def test_a_module_of_the_users_is_reached(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    script = """
+        import own_helpers
+        def target(config, seed):
+            return own_helpers.cost(config)
+    """
+    texts = []
+    for number in (1, 2, 1):
+        (tmp_path / "own_helpers.py").write_text(f"def cost(config): return {number}")
+        sys.modules.pop("own_helpers", None)
+        importlib.invalidate_caches()
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        texts.append(described(script, tmp_path / "script.py"))
+    assert texts[0] == texts[2] != texts[1]
+
+
+def test_the_content_of_a_script_tells_it_apart(tmp_path):
+    script = tmp_path / "solver.sh"
+    texts = []
+    for content in ("echo 1", "echo 2", "echo 1"):
+        script.write_text(content)
+        texts.append((describe(str(script)), describe(["sh", str(script), "--fast"])))
+    assert texts[0] == texts[2]
+    assert texts[0][0] != texts[1][0]
+    assert texts[0][1] != texts[1][1]
+
+
+def test_a_changed_helper_starts_a_run_of_its_own(tmp_path):
+    runs = []
+    for scale in (1.0, 2.0):
+        scope = {"SCALE": scale}
+        exec("def target(config, seed): return SCALE * config['x']", scope)
+        facade = ACBandFacade(a_scenario(tmp_path, name=None), scope["target"], logging_level=False)
+        facade.optimize()
+        runs.append(facade.scenario.output_directory)
+    assert runs[0] != runs[1]
