@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from ConfigSpace import Configuration
@@ -32,11 +31,7 @@ class Validation(float):
         validation.trials = tuple(trials)
         return validation
 
-<<<<<<< HEAD
-    def __getnewargs__(self) -> tuple[Any]:
-=======
     def __reduce__(self) -> tuple[type[Validation], tuple[tuple[ValidatedTrial, ...]]]:
->>>>>>> plugin
         """Let copies and pickles be made of the trials: a float alone does not have them."""
         return Validation, (self.trials,)
 
