@@ -1,25 +1,30 @@
-"""The default search: CSE with memory, in passes of doubling length. Sans-I/O.
+"""The default search: CSE with memory, in passes of growing length. Sans-I/O.
 
 A pass is one run of combinatorial successive elimination, with three changes to the paper's:
 
 * *Results are kept.* All groups of a round meet the same instances, a configuration is judged by
-  its mean cost on all that it has met in this pass, and nothing that is known is run again.
+  its costs on all that it has met in this pass, and nothing that is known is run again.
 * *One race at first.* The first round puts as many new configurations as it can on one instance
   each, and keeps few of each group. In the further rounds, the playoff, the better half of each
-  group goes on, on as many more instances as the pass has trials left for.
+  group goes on, on more instances.
 * *The champion sits in every group.* A pass starts on instances whose costs are known for the
   champion. Who falls too far behind it is dropped at once; who is left and better on all that the
   champion has met takes its place. So a pass costs little where nobody can keep up, and what is
   left goes to the next one.
 
 Where losers are stopped (``racing``), the winner of a race of the first round goes on alone, and
-nobody runs longer than would keep it within reach of the champion.
+nobody runs longer than would keep it within reach of the champion. The champion meets new instances
+alone, for a fixed share of the time. Whoever is left meets twice as many of them in each round,
+quick ones first, and is compared by the square roots of its times, until it has met all of them:
+the mean time then decides who is champion.
 
 What the passes are worth was measured on made-up tables (rank of what is returned, and gap to the
 best by CPU time, against random search with SMAC's intensification); the constants below lie in
-the middle of wide ranges that are about equally good. Of no use: one long pass instead of
-doubling ones, more races in the first round, several rounds of races before the playoff, letting
-the runners-up of a pass enter the next, an instance of its own for each group.
+the middle of wide ranges that are about equally good. Of no use: one long pass instead of several,
+also where costs are noisy, more races in the first round, several rounds of races before the
+playoff, letting the runners-up of a pass enter the next, an instance of its own for each group. In
+races neither: a reach that shrinks with the number of instances met, taking only the best of a pass
+to the hard instances, and passes of bounded length.
 """
 
 from __future__ import annotations
