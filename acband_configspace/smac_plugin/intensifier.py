@@ -95,7 +95,7 @@ class ACBandIntensifier(AbstractIntensifier):
     k : int | None
         How many configurations race on an instance: by default 4 with ``racing``, otherwise 8.
     first_pass : int
-        How many trials the first pass may take; each further pass takes twice as many.
+        How many trials the first pass may take; further ones grow by a half with ``racing``, otherwise they double.
     proposals : "uniform" | "learned" | Proposals
         Where new configurations come from: all uniformly at random; or half of them, the others
         near the best so far; or as an object of your own proposes them.
