@@ -23,6 +23,7 @@ from acband_configspace.cli.target import CommandFunction
 from acband_configspace.errors import RunDiffersError
 from acband_configspace.smac_plugin.facade import ACBandFacade
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
+from acband_configspace.smac_plugin.scenario import DEFAULT_N_TRIALS
 
 #: As our own function says it, or as a racer's report is told; not just any such word of a target.
 _SAID_ABORT = re.compile(rf"the target said {ABORT}\b|\bstatus='?{ABORT}\b")
@@ -119,6 +120,8 @@ def _target(scenario_file: ScenarioFile, *, remote: bool) -> dict[str, Any]:
 def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None) -> Scenario:
     """Return SMAC's scenario; its directory is exactly ``output``."""
     instances = scenario_file.instances
+    # With a time limit, and SMAC's own number of trials, the time alone decides.
+    timed = scenario_file.walltime_limit or scenario_file.cputime_limit
     scenario = Scenario(
         scenario_file.space,
         name=output.name or "run",
@@ -127,7 +130,7 @@ def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None)
         trial_walltime_limit=scenario_file.cutoff,  # fractions count
         trial_memory_limit=scenario_file.memory_limit,
         instances=None if instances is None else list(instances),
-        n_trials=scenario_file.n_trials or PLENTY,
+        n_trials=scenario_file.n_trials or (DEFAULT_N_TRIALS if timed else PLENTY),
         walltime_limit=scenario_file.walltime_limit or math.inf,
         cputime_limit=scenario_file.cputime_limit or math.inf,
         seed=scenario_file.seed,

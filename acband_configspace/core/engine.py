@@ -24,8 +24,9 @@ from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.passes import SchedulePlan, SchedulePlanner
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.schedule import Supply
-from acband_configspace.core.search import Draw, PassPlan, Search
-from acband_configspace.core.search import KnownBest as KnownBest
+from acband_configspace.core.search import Search
+from acband_configspace.core.search_plan import Draw, PassPlan
+from acband_configspace.core.search_plan import KnownBest as KnownBest
 from acband_configspace.core.settings import Settings
 
 Plan = SchedulePlan | PassPlan
@@ -140,7 +141,7 @@ class Engine:
                     racing=racing,
                     k=settings.racers(racing=racing),
                     first_pass=settings.first_pass,
-                    growth=settings.growth,
+                    growth=settings.growth(racing=racing),
                     instances=instances,
                     draw=draw,
                     n_given=n_given,

@@ -1,31 +1,36 @@
-"""The default search: CSE with memory, in passes of doubling length. Sans-I/O.
+"""The default search: CSE with memory, in passes of growing length. Sans-I/O.
 
 A pass is one run of combinatorial successive elimination, with three changes to the paper's:
 
 * *Results are kept.* All groups of a round meet the same instances, a configuration is judged by
-  its mean cost on all that it has met in this pass, and nothing that is known is run again.
+  its costs on all that it has met in this pass, and nothing that is known is run again.
 * *One race at first.* The first round puts as many new configurations as it can on one instance
   each, and keeps few of each group. In the further rounds, the playoff, the better half of each
-  group goes on, on as many more instances as the pass has trials left for.
+  group goes on, on more instances.
 * *The champion sits in every group.* A pass starts on instances whose costs are known for the
   champion. Who falls too far behind it is dropped at once; who is left and better on all that the
   champion has met takes its place. So a pass costs little where nobody can keep up, and what is
   left goes to the next one.
 
 Where losers are stopped (``racing``), the winner of a race of the first round goes on alone, and
-nobody runs longer than would keep it within reach of the champion.
+nobody runs longer than would keep it within reach of the champion. The champion meets new instances
+alone, for a fixed share of the time. Whoever is left meets twice as many of them in each round,
+quick ones first, and is compared by the square roots of its times, until it has met all of them:
+the mean time then decides who is champion.
 
 What the passes are worth was measured on made-up tables (rank of what is returned, and gap to the
 best by CPU time, against random search with SMAC's intensification); the constants below lie in
-the middle of wide ranges that are about equally good. Of no use: one long pass instead of
-doubling ones, more races in the first round, several rounds of races before the playoff, letting
-the runners-up of a pass enter the next, an instance of its own for each group.
+the middle of wide ranges that are about equally good. Of no use: one long pass instead of several,
+also where costs are noisy, more races in the first round, several rounds of races before the
+playoff, letting the runners-up of a pass enter the next, an instance of its own for each group. In
+races neither: a reach that shrinks with the number of instances met, taking only the best of a pass
+to the hard instances, and passes of bounded length.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,20 +40,34 @@ from acband_configspace.core.epochs import last_true
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.memory import UNKNOWN, Memory, Total
 from acband_configspace.core.race import Outcome, Race, RaceId
-from acband_configspace.core.statistics import paired_noise
+from acband_configspace.core.search_plan import (
+    FIRST_ROUND_SHARE,
+    FIRST_ROUND_SHARE_RACING,
+    Draw,
+    KnownBest,
+    PassPlan,
+    plan_pass,
+)
+from acband_configspace.core.statistics import Variance, paired_noise
 
-#: The share of a pass' trials that goes to its first round. Races are cheap: losers are stopped.
-FIRST_ROUND_SHARE = 0.5
-FIRST_ROUND_SHARE_RACING = 0.75
+#: Where one cost tells little of a configuration, the first round gets less, down to this share.
+LEAST_FIRST_ROUND_SHARE = 0.2
 #: Of a group of k, one in so many survives the first round where every cost is known.
 FIRST_CUT = 4
 #: Within reach of the champion is a mean cost that exceeds its by this many standard errors …
-REACH_IN_ERRORS = 1.0
+REACH_IN_ERRORS = 1.5
 #: … or, where losers are stopped, a run time of so many times its own.
 REACH_IN_TIME = 1.5
-#: Races start on this share of the champion's instances, its quickest: hard ones would take most of
+#: Where losers are stopped, those that are left are compared by their times to this power: a single
+#: hard instance does not outweigh all the others. The champion is chosen by its mean time.
+TIME_POWER = 0.5
+#: Races start on this share of the champion's instances, the quickest: hard ones would take most of
 #: the time and tell no more.
-QUICK_SHARE = 0.5
+QUICK_SHARE = 0.35
+#: Where losers are stopped, the champion's own runs take at least this share of the time.
+CHAMPION_SHARE = 0.2
+#: Times count as at least this where their ratios matter.
+SHORTEST_TIME = 1e-3
 #: Who leads the champion on at least this share of the instances that it has met is the incumbent
 #: until the pass is over.
 LEAD_SHARE = 0.5
@@ -61,128 +80,6 @@ MOST_BEST = 4
 #: After so many passes in a row that brought no new configuration, and in which nothing had to be
 #: run or nobody kept up with the champion, there is nothing left to learn.
 MOST_IDLE_PASSES = 20
-#: The trials of the longest pass. In a small space there can be thousands of passes that turn out
-#: short, and powers of their number have no end.
-LONGEST_PASS = 2**40
-
-
-@dataclass(frozen=True)
-class PassPlan:
-    """What a pass may use."""
-
-    number: int
-    """The pass, from 1."""
-    n_trials: int
-    """How many trials it may start."""
-    n_entrants: int
-    """How many configurations enter it, the champion not counted."""
-    limit: float = math.inf
-    """How many trials the whole run could start when it was planned: raising that later leaves
-    this pass as it is."""
-
-    def __str__(self) -> str:
-        return f"pass {self.number}: {self.n_entrants} configurations, {self.n_trials} trials"
-
-
-@dataclass(frozen=True)
-class SearchSchedule:
-    """What the default search will do with its trials: its passes, as far as they are limited.
-
-    A pass may turn out cheaper than planned, if few can keep up with the champion; then there are
-    more passes than are listed here.
-    """
-
-    k: int
-    """How many configurations race together."""
-    racing: bool
-    """Whether losers are stopped."""
-    n_trials: float
-    """Trials in all; infinity if a time limit decides."""
-    passes: tuple[PassPlan, ...]
-    """The passes, or the first of them if there is no end."""
-
-    @property
-    def n_configs(self) -> int:
-        """Configurations that enter the passes listed."""
-        return sum(plan.n_entrants for plan in self.passes)
-
-    def __str__(self) -> str:
-        limit = "until time is up" if math.isinf(self.n_trials) else f"{self.n_trials:,.0f} trials"
-        lines = [
-            f"AC-Band with memory, k = {self.k}, {limit}: in each pass, new configurations race on "
-            "one instance,",
-            "and the best meet on more of them until one is left to challenge the champion",
-            "",
-            "pass  configurations  groups   trials",
-        ]
-        for plan in self.passes:
-            n_groups = -(-plan.n_entrants // self.k)
-            lines.append(
-                f"{plan.number:4}  {plan.n_entrants:14,}  {n_groups:6,}  {plan.n_trials:7,}"
-            )
-        if math.isinf(self.n_trials):
-            lines.append("   …  each pass twice as long as the one before")
-        return "\n".join(lines)
-
-
-def search_schedule(
-    *,
-    n_trials: float,
-    k: int,
-    first_pass: int,
-    growth: float,
-    racing: bool,
-    n_given: int = 1,
-) -> SearchSchedule:
-    """Plan the passes beforehand, each as long as it can be."""
-    passes: list[PassPlan] = []
-    n_used = 0
-    while n_used < n_trials and (math.isfinite(n_trials) or len(passes) < 6):
-        plan = plan_pass(
-            len(passes) + 1,
-            left=n_trials - n_used,
-            first_pass=first_pass,
-            growth=growth,
-            share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
-            at_least=n_given if not passes else 1,
-            limit=n_trials,
-        )
-        passes.append(plan)
-        n_used += plan.n_trials
-    return SearchSchedule(k, racing, n_trials, tuple(passes))
-
-
-def plan_pass(
-    number: int,
-    *,
-    left: float,
-    first_pass: int,
-    growth: float,
-    share: float,
-    at_least: int,
-    limit: float,
-) -> PassPlan:
-    """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = min(LONGEST_PASS, round(first_pass * growth ** min(number - 1, 500)))
-    # What would be left is too little for the pass after this one.
-    n_trials = int(left) if left < 2 * wanted else wanted
-    n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
-    n_entrants = int(min(n_entrants, left))
-    return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
-
-
-@dataclass(frozen=True)
-class KnownBest:
-    """What whoever draws new configurations may want to know. Configurations are numbers."""
-
-    pass_number: int
-    """The pass they are for, from 1."""
-    best: tuple[int, ...]
-    """The best so far, the champion first; those that were given, before there is one."""
-
-
-Draw = Callable[[int, KnownBest], int]
-"""Asked for n configurations in all, returns how many of them there are."""
 
 
 @dataclass(frozen=True)
@@ -253,6 +150,9 @@ class Search:
         self._recorded_plans = list(plans)
         self._pool_size = instances.n_distinct
         self._noise: float | None = None
+        self._first_costs = Variance()
+        self._log_times: dict[int, tuple[float, int]] = {}
+        self._spent = 0.0
         self._n_idle_passes = 0
         self._last_left: list[int] = []
         self.memory = Memory()
@@ -299,10 +199,14 @@ class Search:
 
     def _judge(self, race: Race, outcome: Outcome) -> None:
         for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
+            if math.isfinite(cost):
+                self._spent += cost
             if end is End.LOST:
                 self.memory.add_bound(racer, race.instance, cost)
-            else:
-                self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
+                continue
+            self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
+            if race.to_the_end:  # the winner of a race was lucky there
+                self._learn_hardness(race.instance, cost)
         if self.champion is None:  # the best of the first race leads until there is a better one
             best = min(race.racers, key=lambda racer: self._finishing(racer, race.instance))
             if self.leader is None or self._finishing(best, race.instance) < self._finishing(
@@ -385,7 +289,7 @@ class Search:
         if self._n_idle_passes >= MOST_IDLE_PASSES:
             self.finished = "every configuration of the space has raced: nothing is left to learn"
             return None
-        share = FIRST_ROUND_SHARE_RACING if self._racing else FIRST_ROUND_SHARE
+        share = FIRST_ROUND_SHARE_RACING if self._racing else self._first_round_share()
         if self._pool_size == 1:  # there is no second instance to meet on
             share = 1.0
         return plan_pass(
@@ -397,6 +301,15 @@ class Search:
             at_least=self._n_given if number == 1 else 1,
             limit=self._n_trials,
         )
+
+    def _first_round_share(self) -> float:
+        """Return the smaller a share, the less one cost tells of a configuration."""
+        variance = self._first_costs.value
+        if self._noise is None or not variance:
+            return FIRST_ROUND_SHARE
+        # The correlation of a cost with the mean cost; the noise is that of a difference.
+        correlation = math.sqrt(max(0.0, 1.0 - self._noise**2 / 2.0 / variance))
+        return min(FIRST_ROUND_SHARE, max(LEAST_FIRST_ROUND_SHARE, correlation))
 
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
         """Race a pass; return whether anybody was left after its first round."""
@@ -410,12 +323,13 @@ class Search:
         alive = self._after_first_round(alive, met[0])
         somebody_kept_up = bool(alive)
         number, last = 1, False
+        if self._racing and self.champion is not None:  # it sets the pace, alone
+            number += 1
+            fresh = order.first(self._n_for_champion(plan))
+            yield self._further_round(number, [[self.champion]], fresh, {})
         while alive and not last and (n_more := self._n_more(alive, order, len(met), plan)):
             met = order.first(len(met) + n_more)
-            last = len(alive) == 1
-            if self._racing:  # the champion sets the pace
-                number += 1
-                yield self._further_round(number, [[self._the_champion]], met, {})
+            last = len(alive) == 1 and not self._racing
             number += 1
             groups = self._groups(rng.permutation(alive).tolist())
             yield self._further_round(number, groups, met, self._allowances(alive, met))
@@ -443,7 +357,9 @@ class Search:
     def _champion_first(self, rng: np.random.Generator) -> list[int]:
         """Return what the champion has met, in random order; quick ones first in races.
 
-        As long as there is none, every pass tries another instance.
+        Quick for all who have met them, not for the champion alone: it was lucky where it was
+        quicker than others, and nobody could keep up there. As long as there is no champion, every
+        pass tries another instance.
         """
         if self.champion is None:  # nobody has finished on the instances of the passes before
             number = len(self.plans) - 1
@@ -451,11 +367,27 @@ class Search:
         met = self._judged_on(self.champion)
         if not self._racing:
             return [int(instance) for instance in rng.permutation(met)]
-        champion = self.champion
-        by_time = sorted(met, key=lambda instance: self.memory.cost(champion, instance) or 0.0)
+        by_time = sorted(met, key=self._hardness)
         n_quick = max(1, math.ceil(QUICK_SHARE * len(met)))
         quick, others = rng.permutation(by_time[:n_quick]), rng.permutation(by_time[n_quick:])
         return [int(instance) for instance in (*quick, *others)]
+
+    def _learn_hardness(self, instance: int, cost: float) -> None:
+        total, n = self._log_times.get(instance, (0.0, 0))
+        self._log_times[instance] = (total + math.log(max(cost, SHORTEST_TIME)), n + 1)
+
+    def _hardness(self, instance: int) -> float:
+        """Return the mean logarithm of the times known; of a first race's winner, at the end."""
+        total, n = self._log_times.get(instance, (math.inf, 1))
+        return total / n
+
+    def _n_for_champion(self, plan: PassPlan) -> int:
+        """Return how many instances the champion is to have met before anybody is judged by it."""
+        met = self._judged_on(self._the_champion)
+        own_time = self.memory.total(self._the_champion, met).cost
+        due = (CHAMPION_SHARE * self._spent - own_time) / max(own_time / len(met), SHORTEST_TIME)
+        n_more = min(max(1.0, due), len(met) + 1, self._trials_left(plan))
+        return len(met) + math.ceil(n_more)
 
     def _first_round(self, entrants: Sequence[int], instance: int) -> SearchRound:
         groups, limits = self._groups(entrants), {}
@@ -471,6 +403,7 @@ class Search:
         alive = []
         for group in self._groups(entrants):
             costs = {racer: self._finishing(racer, instance) for racer in group}
+            self._first_costs.add(list(costs.values()))
             costs = {racer: cost for racer, cost in costs.items() if math.isfinite(cost)}
             if self._racing:
                 # If nobody finishes, or several share the lowest cost, nobody is credited.
@@ -485,15 +418,25 @@ class Search:
     # --- further rounds -----------------------------------------------------------------------
 
     def _n_more(self, alive: Sequence[int], order: _Order, n_met: int, plan: PassPlan) -> int:
-        """Return on how many more instances those left are to meet: every round costs the same."""
+        """Return on how many more instances those left are to meet.
+
+        With costs every round takes as many trials. In races their number doubles, up to all that
+        the champion has met.
+        """
         if self._pool_size == 1:  # noticed on the way
             return 0
+        if self._racing:
+            n_more = min(n_met, self.memory.n_met(self._the_champion) - n_met)
+            return self._n_affordable(alive, order.first(n_met + n_more)[n_met:], plan)
         n_rounds = len(alive).bit_length()  # this one, and one for each time half are left
         left = plan.n_trials - (self.n_started - self.n_started_before)
         n_more = max(1, left // (n_rounds * len(alive)))
         if len(alive) == 1:
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
-        instances = order.first(n_met + n_more)[n_met:]
+        return self._n_affordable(alive, order.first(n_met + n_more)[n_met:], plan)
+
+    def _n_affordable(self, alive: Sequence[int], instances: Sequence[int], plan: PassPlan) -> int:
+        """Return on how many of these instances they can meet with the trials that are left."""
         racers = {*alive, self._the_champion}
         trials_left = self._trials_left(plan)
 
@@ -509,14 +452,15 @@ class Search:
         """Return what each may take on an instance without falling out of the champion's reach."""
         if not self._racing:
             return {}
-        most = self._reach(self.memory.total(self._the_champion, met), len(met))
+        most = self._reach(self._score(self._the_champion, met), len(met))
         allowances = {}
         for racer in alive:
-            known = self.memory.total_so_far(racer, met)
+            known = self.memory.total_so_far(racer, met, TIME_POWER)
             if racer == self.champion or known.n_failed < most.n_failed:
                 continue
             behind = known.n_failed > most.n_failed
-            allowances[racer] = -math.inf if behind else most.cost - known.cost
+            left = -math.inf if behind else most.cost - known.cost
+            allowances[racer] = left if left < 0.0 else left ** (1.0 / TIME_POWER)
         return allowances
 
     def _further_round(
@@ -536,7 +480,7 @@ class Search:
     ) -> list[int]:
         alive = []
         for group in groups:
-            totals = {racer: self.memory.total(racer, met) for racer in group}
+            totals = {racer: self._score(racer, met) for racer in group}
             known = {racer: total for racer, total in totals.items() if total != UNKNOWN}
             alive += _best(known, max(1, len(group) // 2))
         self._learn_noise([racer for group in groups for racer in group], met)
@@ -544,7 +488,7 @@ class Search:
 
     def _after_round(self, alive: Sequence[int], met: Sequence[int]) -> list[int]:
         """Crown who is better than the champion on all it has met; drop who is out of reach."""
-        totals = {racer: self.memory.total(racer, met) for racer in alive}
+        totals = {racer: self._score(racer, met) for racer in alive}
         if self.champion is None and totals:
             self.champion = min(totals, key=totals.__getitem__)
         champion = self.champion
@@ -555,7 +499,7 @@ class Search:
         self.champion = min(
             [champion, *rivals], key=lambda racer: self.memory.total(racer, all_met)
         )
-        pace = self.memory.total(self.champion, met)
+        pace = self._score(self.champion, met)
         all_met = self._judged_on(self.champion)
         self._lead(self.champion, all_met)
         if totals and len(met) >= LEAD_SHARE * len(all_met):
@@ -566,6 +510,10 @@ class Search:
         if 1 <= len(alive) <= MOST_BEST:
             self._last_left = sorted(alive, key=totals.__getitem__)
         return alive
+
+    def _score(self, racer: int, met: Sequence[int]) -> Total:
+        """Return what those that are left are compared by: the lower, the better."""
+        return self.memory.total(racer, met, TIME_POWER if self._racing else 1.0)
 
     def _reach(self, pace: Total, n_met: int) -> Total:
         """Return the most that leaves a configuration within reach of the champion."""

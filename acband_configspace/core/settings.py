@@ -16,6 +16,7 @@ SPENDINGS = ("nothing", "configurations")
 PROPOSALS = ("uniform", "learned")
 #: How many times as long as the one before a pass is; shorter ones learn sooner.
 GROWTH = 2.0
+GROWTH_RACING = 1.5
 LEARNING_GROWTH = 1.1
 #: What θ_0 may be.
 FIRSTS = ("default", "random")
@@ -128,10 +129,11 @@ class Settings:
             return 2
         return 4 if racing else 8
 
-    @property
-    def growth(self) -> float:
-        """How many times as long as the one before each pass is."""
-        return GROWTH if self.proposals == "uniform" else LEARNING_GROWTH
+    def growth(self, *, racing: bool) -> float:
+        """Return how many times as long as the one before each pass is."""
+        if self.proposals != "uniform":
+            return LEARNING_GROWTH
+        return GROWTH_RACING if racing else GROWTH
 
     def settings(self) -> dict[str, Any]:
         """Return the options that are not the default's, as facades and simulations take them."""

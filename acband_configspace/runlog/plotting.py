@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from acband_configspace.core.schedule import Schedule, sufficient_budget
-from acband_configspace.core.search import SearchSchedule
+from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.runlog.charts import heights_of
 from acband_configspace.runlog.replay import Run
 from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound

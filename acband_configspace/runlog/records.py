@@ -19,7 +19,7 @@ from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, RaceId
 from acband_configspace.core.rounds import EpochPlan, RoundPlan
 from acband_configspace.core.schedule import Schedule
-from acband_configspace.core.search import PassPlan
+from acband_configspace.core.search_plan import PassPlan
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import MeanCost, QuantileCost, Statistic, Wins
 

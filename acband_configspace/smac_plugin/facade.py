@@ -25,7 +25,7 @@ from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 
 from acband_configspace.core.schedule import Schedule
-from acband_configspace.core.search import SearchSchedule
+from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.running import Clock, ScriptReport

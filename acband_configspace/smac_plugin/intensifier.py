@@ -24,7 +24,7 @@ from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Race, RaceId
 from acband_configspace.core.schedule import Schedule
-from acband_configspace.core.search import SearchSchedule, search_schedule
+from acband_configspace.core.search_plan import SearchSchedule, search_schedule
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
@@ -302,7 +302,7 @@ class ACBandIntensifier(AbstractIntensifier):
             n_trials=self.n_trials,
             k=self.settings.racers(racing=self.racing),
             first_pass=self.settings.first_pass,
-            growth=self.settings.growth,
+            growth=self.settings.growth(racing=self.racing),
             racing=self.racing,
             n_given=self.n_given,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from acband_configspace.core.instances import SEED_LIMIT
 #: How many fresh seeds validate a configuration of a target that has no instances.
 VALIDATION_SEEDS = 30
 #: What SMAC takes for ``n_trials`` where nothing is given.
-DEFAULT_N_TRIALS = next(f.default for f in dataclasses.fields(Scenario) if f.name == "n_trials")
+DEFAULT_N_TRIALS: int = Scenario.n_trials  # a dataclass keeps its defaults as attributes
 
 
 def is_timed(scenario: Scenario) -> bool:

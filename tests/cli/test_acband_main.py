@@ -124,7 +124,7 @@ def test_abort_ends_the_run(tmp_path, monkeypatch, capsys):
         (["run", "scenario.toml", "--k", "1"], "k must be"),
         (["run", "."], "has neither scenario.toml nor scenario.txt"),
         (["show", "."], "holds no run"),
-        (["report", "nowhere"], "nowhere is no directory"),
+        (["report", "nowhere"], "nowhere is not a directory"),
         (["validate", "."], "holds no run"),
         (["convert", "nowhere.pcs", "x.json"], "nowhere.pcs: cannot be read"),
     ],

@@ -15,7 +15,7 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.race import Outcome, Race
-from acband_configspace.core.search import KnownBest, plan_pass, search_schedule
+from acband_configspace.core.search_plan import MOST_LISTED, KnownBest, plan_pass, search_schedule
 from acband_configspace.core.settings import Settings
 
 INF = math.inf
@@ -265,7 +265,7 @@ def test_who_fails_less_often_leads() -> None:
         return INF if int(str(key.instance).split()[1]) % 3 == 0 else cost(configuration, key)
 
     for seed in range(4):
-        played = play(World(cost_or_failure, numbered(30), n_trials=400, seed=seed))
+        played = play(World(cost_or_failure, numbered(30), n_trials=1500, seed=seed))
         assert played.engine.leader is not None
         assert played.engine.leader % 2
 
@@ -384,14 +384,14 @@ def test_the_schedule_shows_the_passes(
         assert 1 <= plan.n_entrants <= plan.n_trials
     assert schedule.passes[0].n_entrants >= min(n_given, n_trials)
     assert schedule.n_configs == sum(plan.n_entrants for plan in schedule.passes)
-    assert len(str(schedule).splitlines()) == 4 + len(schedule.passes)
+    assert len(str(schedule).splitlines()) == 4 + min(len(schedule.passes), MOST_LISTED + 1)
 
 
 def test_the_schedule_of_a_run_without_a_limit() -> None:
     schedule = search_schedule(n_trials=INF, k=4, first_pass=25, growth=2.0, racing=True)
     assert [plan.n_trials for plan in schedule.passes] == [25, 50, 100, 200, 400, 800]
     assert "until time is up" in str(schedule)
-    assert "each pass twice as long" in str(schedule)
+    assert "each pass longer than" in str(schedule)
 
 
 def test_the_first_pass_is_the_one_of_the_schedule() -> None:

@@ -75,7 +75,7 @@ def test_highs_is_tuned_and_tested(tmp_path):
     output = run_example(
         "tune_highs", "--minutes", 4, "--trials", 40, "--test", 4, "--output", tmp_path
     )
-    assert "AC-Band with k = 2" in output
+    assert "AC-Band with memory, k = 4" in output
     assert "mip_heuristic_effort" in output
     rows = re.findall(r"^(tuned|default) +([\d.]+) s +([\d.]+) s +([\d.]+) s", output, re.M)
     assert [row[0] for row in rows] == ["tuned", "default"]

@@ -23,7 +23,7 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, RaceId
 from acband_configspace.core.schedule import Schedule, Supply
-from acband_configspace.core.search import PassPlan
+from acband_configspace.core.search_plan import PassPlan
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import QuantileCost, Wins
 from acband_configspace.errors import JournalError, RunDirectoryGoneError, RunInUseError

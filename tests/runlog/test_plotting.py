@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
 from acband_configspace.core.schedule import Schedule, sufficient_budget  # noqa: E402
-from acband_configspace.core.search import search_schedule  # noqa: E402
+from acband_configspace.core.search_plan import search_schedule  # noqa: E402
 from acband_configspace.core.settings import Settings  # noqa: E402
 from acband_configspace.runlog.plotting import (  # noqa: E402
     WINNER,

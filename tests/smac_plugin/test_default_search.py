@@ -17,7 +17,7 @@ from targets import a_scenario, exact, noisy, on_instance, races_of, without_tim
 from acband_configspace import ACBandFacade
 from acband_configspace.benchmark import simulate_run
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.core.search import SearchSchedule
+from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.errors import RunFinishedError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from acband_configspace.benchmark import RuntimeTable, simulation, synthetic_table
+from acband_configspace.benchmark import RuntimeTable, synthetic_table
 from acband_configspace.benchmark.methods.acband import AnytimeACBand
 from acband_configspace.benchmark.methods.anytime import Spending
 from acband_configspace.benchmark.methods.anytime_halving import AnytimeHalving, AnytimeHyperband
@@ -142,8 +142,7 @@ def test_a_random_race_on_run_times_costs_k_times_its_winner():
     assert (result.cpu_time, result.n_trials) == (5 * 2 * 3.0, 10)
 
 
-@pytest.mark.skipif(not hasattr(simulation, "simulate_run"), reason="not there yet")
-@pytest.mark.parametrize("preset", [None, "paper"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
 def test_acband_is_what_the_facade_would_return(preset):
     table = synthetic_table(300, 200, seed=1)
     limit = 400 * float(np.median(table.mean_runtimes()))

@@ -22,11 +22,11 @@ from acband_configspace.errors import NoWorkersError
 from acband_configspace.smac_plugin.runners import RaceRunner
 
 
-def _races(folder: Path) -> list[str]:
+def _races(folder: Path) -> list[tuple[int, ...]]:
     """The races in the journal of a run."""
     (journal,) = folder.rglob("journal.jsonl")
     lines = [json.loads(line) for line in journal.read_text().splitlines() if line.endswith("}")]
-    return [line["race"] for line in lines if "race" in line]
+    return [tuple(line["race"]) for line in lines if "race" in line]
 
 
 @pytest.mark.parametrize(("target", "racing"), [(cost, False), (sleep_as_configured, True)])

@@ -1,0 +1,135 @@
+"""The passes of the default search as values, printable before anything runs. Numbers only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+#: The share of a pass' trials that goes to its first round. Races are cheap: losers are stopped.
+FIRST_ROUND_SHARE = 0.5
+FIRST_ROUND_SHARE_RACING = 0.75
+#: So many passes are printed.
+MOST_LISTED = 8
+#: The trials of the longest pass. In a small space there can be thousands of passes that turn out
+#: short, and powers of their number have no end.
+LONGEST_PASS = 2**40
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """What a pass may use."""
+
+    number: int
+    """The pass, from 1."""
+    n_trials: int
+    """How many trials it may start."""
+    n_entrants: int
+    """How many configurations enter it, the champion not counted."""
+    limit: float = math.inf
+    """How many trials the whole run could start when it was planned: raising that later leaves
+    this pass as it is."""
+
+    def __str__(self) -> str:
+        return f"pass {self.number}: {self.n_entrants} configurations, {self.n_trials} trials"
+
+
+@dataclass(frozen=True)
+class SearchSchedule:
+    """What the default search will do with its trials: its passes, as far as they are limited.
+
+    A pass may turn out cheaper than planned, if few can keep up with the champion; then there are
+    more passes than are listed here.
+    """
+
+    k: int
+    """How many configurations race together."""
+    racing: bool
+    """Whether losers are stopped."""
+    n_trials: float
+    """Trials in all; infinity if a time limit decides."""
+    passes: tuple[PassPlan, ...]
+    """The passes, or the first of them if there is no end."""
+
+    @property
+    def n_configs(self) -> int:
+        """Configurations that enter the passes listed."""
+        return sum(plan.n_entrants for plan in self.passes)
+
+    def __str__(self) -> str:
+        limit = "until time is up" if math.isinf(self.n_trials) else f"{self.n_trials:,.0f} trials"
+        lines = [
+            f"AC-Band with memory, k = {self.k}, {limit}: in each pass, new configurations race on "
+            "one instance,",
+            "and the best meet on more of them until one is left to challenge the champion",
+            "",
+            "pass  configurations  groups   trials",
+        ]
+        for plan in self.passes[:MOST_LISTED]:
+            n_groups = -(-plan.n_entrants // self.k)
+            lines.append(
+                f"{plan.number:4}  {plan.n_entrants:14,}  {n_groups:6,}  {plan.n_trials:7,}"
+            )
+        if math.isinf(self.n_trials) or len(self.passes) > MOST_LISTED:
+            lines.append("   …  and so on, each pass longer than the one before")
+        return "\n".join(lines)
+
+
+def search_schedule(
+    *,
+    n_trials: float,
+    k: int,
+    first_pass: int,
+    growth: float,
+    racing: bool,
+    n_given: int = 1,
+) -> SearchSchedule:
+    """Plan the passes beforehand, each as long as it can be."""
+    passes: list[PassPlan] = []
+    n_used = 0
+    while n_used < n_trials and (math.isfinite(n_trials) or len(passes) < 6):
+        plan = plan_pass(
+            len(passes) + 1,
+            left=n_trials - n_used,
+            first_pass=first_pass,
+            growth=growth,
+            share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
+            at_least=n_given if not passes else 1,
+            limit=n_trials,
+        )
+        passes.append(plan)
+        n_used += plan.n_trials
+    return SearchSchedule(k, racing, n_trials, tuple(passes))
+
+
+def plan_pass(
+    number: int,
+    *,
+    left: float,
+    first_pass: int,
+    growth: float,
+    share: float,
+    at_least: int,
+    limit: float,
+) -> PassPlan:
+    """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
+    wanted = min(LONGEST_PASS, round(first_pass * growth ** min(number - 1, 500)))
+    # What would be left is too little for the pass after this one.
+    n_trials = int(left) if left < 2 * wanted else wanted
+    n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
+    n_entrants = int(min(n_entrants, left))
+    return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
+
+
+@dataclass(frozen=True)
+class KnownBest:
+    """What whoever draws new configurations may want to know. Configurations are numbers."""
+
+    pass_number: int
+    """The pass they are for, from 1."""
+    best: tuple[int, ...]
+    """The best so far, the champion first; those that were given, before there is one."""
+
+
+Draw = Callable[[int, KnownBest], int]
+"""Asked for n configurations in all, returns how many of them there are."""
