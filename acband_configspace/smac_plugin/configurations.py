@@ -44,7 +44,8 @@ class Configurations:
             self._proposals = proposals
         for configuration in given:
             self._add(self._in_our_space(configuration))
-        self._n_given = max(1, len(self))
+        self.n_given = max(1, len(self))
+        """How many were given, none of them counted twice; one, θ_0, if that is random."""
 
     def __len__(self) -> int:
         """Return how many are known so far."""
@@ -66,7 +67,7 @@ class Configurations:
         anything raced, of those given.
         """
         if self._proposals is not None:
-            known = KnownBest(1, tuple(range(self._n_given))) if known is None else known
+            known = KnownBest(1, tuple(range(self.n_given))) if known is None else known
             best = [self._drawn[number] for number in known.best if number < len(self)]
             while len(self) < n and self._draw_one(best, known):
                 pass

@@ -32,7 +32,7 @@ from acband_configspace.runlog.records import Recorded
 from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.descriptions import describe
-from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
+from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, TrialOn
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
@@ -42,8 +42,10 @@ from acband_configspace.smac_plugin.scenario import (
 )
 from acband_configspace.smac_plugin.trial_values import (
     Ticket,
+    ToldTrial,
     cost_of,
     end_of,
+    is_result,
     outcome_of,
     reason_of,
 )
@@ -67,6 +69,9 @@ class Recorder(Protocol):
 
     def finished(self, reason: str) -> None:
         """Take note that there is nothing left to race."""
+
+    def told(self, trials: Sequence[ToldTrial]) -> None:
+        """Take note of all that was told before the first race, and begin with it."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +206,8 @@ class ACBandIntensifier(AbstractIntensifier):
         self._moment = (0, 0.0)
         self._leads: list[_Lead] = []
         self._asked: deque[Race] = deque()
+        self._told: list[ToldTrial] = []
+        self._started = False
 
     # --- what SMAC wants to know -------------------------------------------------------------
 
@@ -293,7 +300,7 @@ class ACBandIntensifier(AbstractIntensifier):
             assert isinstance(plan, SchedulePlan)
             return plan.schedule
         return search_schedule(
-            n_trials=trial_limit(self._scenario),
+            n_trials=self.n_trials,
             k=self.settings.racers(racing=self.racing),
             first_pass=self.settings.first_pass,
             growth=self.settings.growth(racing=self.racing),
@@ -324,7 +331,14 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def n_given(self) -> int:
         """How many configurations race from the start."""
-        return max(1, len(self._given()))
+        return self.configurations.n_given
+
+    @property
+    def n_trials(self) -> float:
+        """How many trials the races may have: what was told beforehand counts as run."""
+        # Where seeds do not matter, races use what was told.
+        n_used = 0 if self._scenario.deterministic else len(self._told)
+        return max(2, trial_limit(self._scenario) - n_used)
 
     @property
     def n_in_space(self) -> int | None:
@@ -343,7 +357,6 @@ class ACBandIntensifier(AbstractIntensifier):
         self._configurations = Configurations(
             self._scenario.configspace, given, seed=self._seed, proposals=self.settings.proposals
         )
-        n_given = max(1, len(self._configurations))
         if self._configurations.draw(2) < 2:
             raise ValueError(
                 "configspace must have at least two configurations to choose from but has only "
@@ -355,8 +368,8 @@ class ACBandIntensifier(AbstractIntensifier):
             racing=self.racing,
             instances=Instances(names, deterministic=self._scenario.deterministic, seed=self._seed),
             draw=self._configurations.draw,
-            limits=Limits(trial_limit(self._scenario), is_timed(self._scenario)),
-            n_given=n_given,
+            limits=Limits(self.n_trials, is_timed(self._scenario)),
+            n_given=self._configurations.n_given,
             n_in_space=self.n_in_space,
             seed=self._seed,
             plans=[] if recorded is None else recorded.plans,
@@ -365,7 +378,9 @@ class ACBandIntensifier(AbstractIntensifier):
         )
         self._n_planned = 0 if recorded is None else len(recorded.plans)
         history = RunHistory() if self._runhistory is None else self._runhistory
-        self._pending = PendingRaces(self._configurations, history, self._engine.needs)
+        self._pending = PendingRaces(
+            self._configurations, history, self._engine.needs, self.known_beforehand()
+        )
         self._record_plans()
 
     def take_in(self) -> None:
@@ -406,12 +421,21 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial; the last one of a race completes it."""
-        number = self.configurations.number_of(info.config)
-        if number is None or info.seed is None or value.status == StatusType.RUNNING:
+        if info.seed is None or value.status == StatusType.RUNNING:
             return
         if end_of(value) is End.CANCELLED:  # nothing is known of it, and nobody needs to know
             return
         self._show_first(info.config, value)
+        if not self._started and is_result(value):
+            self._enter(ToldTrial(info.config, InstanceKey(info.instance, info.seed), value))
+            return
+        number = self.configurations.number_of(info.config)
+        if number is None:
+            logger.warning(
+                "A result of a configuration that AC-Band did not ask for was told after the first "
+                "race: it does not take part. Tell what is known before anything is asked for."
+            )
+            return
         ticket = Ticket.of(info)
         key = InstanceKey(info.instance, info.seed)
         race = None if ticket is None else ticket.race
@@ -422,6 +446,31 @@ class ACBandIntensifier(AbstractIntensifier):
         except BaseException:  # a full disk, Ctrl-C: they are run again
             self._pending.put_back(completed)
             raise
+
+    # --- what is known beforehand ---------------------------------------------------------------
+
+    def begin_with(self, told: Sequence[ToldTrial]) -> None:
+        """Let the configurations of results that are known race from the start."""
+        self._told = list(told)
+
+    def _enter(self, trial: ToldTrial) -> None:
+        self._told.append(trial)
+        if self._recorder is not None:
+            self._recorder.told(self._told)
+        else:
+            self.begin()
+
+    def known_beforehand(self) -> dict[TrialOn, TrialValue]:
+        """Return the results that were told, on the instances that they are of."""
+        known = {}
+        for told in self._told:
+            number = self._configurations.number_of(told.config)
+            assert number is not None  # it is one of those given
+            key = told.key
+            if self._scenario.deterministic and self._engine is not None:  # seeds do not matter
+                key = InstanceKey(key.instance, self._engine.key(0).seed)
+            known[number, key] = told.value
+        return known
 
     # --- races --------------------------------------------------------------------------------
 
@@ -441,6 +490,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 f"n_trials={self._scenario.n_trials} leaves no room for another race"
             )
             return False
+        self._started = True
         self._pending.add(pending)
         if not pending.missing:
             self._complete(pending)
@@ -538,6 +588,10 @@ class ACBandIntensifier(AbstractIntensifier):
     # --- the beginning -----------------------------------------------------------------------
 
     def _given(self) -> list[Configuration]:
+        """Return θ_0, what the user adds, and what the user knows results of."""
+        return [*self._first_and_added(), *(told.config for told in self._told)]
+
+    def _first_and_added(self) -> list[Configuration]:
         """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""
         given = []
         if self.settings.first == "default":

@@ -36,7 +36,12 @@ from acband_configspace.smac_plugin.identity import differences, plain, scenario
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.scenario import trial_limit
-from acband_configspace.smac_plugin.trial_values import as_record, as_value, check_told
+from acband_configspace.smac_plugin.trial_values import (
+    ToldTrial,
+    as_record,
+    as_value,
+    check_told,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +49,8 @@ logger = logging.getLogger(__name__)
 SAVE_INTERVAL = 10.0
 #: And so seldom that saving takes at most this share of the time.
 SAVE_SHARE = 0.05
+#: Where the journal's first line has the results that were told before the first race.
+TOLD = "told"
 
 
 class ACBandOptimizer(SMBO):
@@ -72,6 +79,7 @@ class ACBandOptimizer(SMBO):
         self._running_since: float | None = None
         self._all_crashed = False
         self._finished_before: str | None = None
+        self._told: Sequence[ToldTrial] = ()
         try:
             super().__init__(scenario, runner, runhistory, intensifier, overwrite)
         except BaseException:
@@ -135,6 +143,7 @@ class ACBandOptimizer(SMBO):
         self._stop = self._all_crashed = False
         self._walltime_before = 0.0
         self._finished_before = None
+        self._told = ()
         self._begin()
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
@@ -203,17 +212,24 @@ class ACBandOptimizer(SMBO):
             if self._running_since is None:
                 self._journal.pause()
 
+    def told(self, trials: Sequence[ToldTrial]) -> None:
+        """Record all that was told before the first race, and begin with it."""
+        self._told = trials
+        self._begin()
+        self._journal.pause()
+
     def _begin(self) -> None:
         """Begin a new journal, and the run with it."""
-        _ = self._acband.engine  # one that cannot be made leaves no files behind
-        self._journal.start(self._header(), self._identity)
+        self._acband.begin()  # what cannot be planned leaves no files behind
+        told = [trial.as_json() for trial in self._told]
+        self._journal.start(self._header(), {**self._identity, TOLD: plain({TOLD: told})[TOLD]})
         self._acband.begin(recorder=self)
 
     def _initialize_state(self) -> None:
         recorded = None if self._overwrite else self._journal.read()
         if recorded is None or _has_only_crashed(recorded):
             self._begin()
-        elif not (found := differences(recorded.identity, self._identity)):
+        elif not (found := differences(_without_told(recorded.identity), self._identity)):
             self._restore(recorded)
         elif recorded.races:
             raise RunDiffersError(str(self._scenario.output_directory), found)
@@ -227,7 +243,7 @@ class ACBandOptimizer(SMBO):
     def _header(self) -> Header:
         scenario, intensifier = self._scenario, self._acband
         default = scenario.configspace.get_default_configuration()
-        limit = trial_limit(scenario)
+        limit = intensifier.n_trials
         return Header(
             settings=intensifier.settings,
             racing=intensifier.racing,
@@ -248,6 +264,9 @@ class ACBandOptimizer(SMBO):
         """Bring the run history, the clocks and the intensifier to where the journal ends."""
         directory = str(self._scenario.output_directory)
         self._finished_before = recorded.finished
+        space = self._scenario.configspace
+        self._told = [ToldTrial.of_json(told, space) for told in recorded.identity.get(TOLD, [])]
+        self._acband.begin_with(self._told)
         self._acband.begin(recorded, recorder=self)
         self._acband.take_in()
         configurations = self._acband.configurations
@@ -257,20 +276,13 @@ class ACBandOptimizer(SMBO):
                 raise RunDiffersError(
                     directory, [f"configuration {number}: {values} before, {drawn} now"]
                 )
+        for told in self._told:
+            self._add_to_history(told.config, told.key, told.value)
+        known = self._acband.known_beforehand()
         for number, key, value in _not_used_before(recorded.races):
-            self._runhistory.add(
-                configurations[number],
-                cost=value.cost,
-                time=value.time,
-                cpu_time=value.cpu_time,
-                status=value.status,
-                instance=key.instance,
-                seed=key.seed,
-                starttime=value.starttime,
-                endtime=value.endtime,
-                additional_info=value.additional_info,
-                force_update=True,  # a racer that lost may have been run again, to its end
-            )
+            if (number, key) in known:
+                continue
+            self._add_to_history(configurations[number], key, value)
             self._used_target_function_walltime += float(value.time)
             self._used_target_function_cputime += float(value.cpu_time)
         self._restore_clocks(recorded.races[-1].walltime if recorded.races else 0.0)
@@ -292,6 +304,21 @@ class ACBandOptimizer(SMBO):
                 n_races,
             )
 
+    def _add_to_history(self, config: Configuration, key: InstanceKey, value: TrialValue) -> None:
+        self._runhistory.add(
+            config,
+            cost=value.cost,
+            time=value.time,
+            cpu_time=value.cpu_time,
+            status=value.status,
+            instance=key.instance,
+            seed=key.seed,
+            starttime=value.starttime,
+            endtime=value.endtime,
+            additional_info=value.additional_info,
+            force_update=True,  # a racer that lost may have been run again, to its end
+        )
+
     def _restore_clocks(self, walltime: float) -> None:
         """Count the time of the races, or what was saved later: it has races cut by a limit."""
         saved: dict[str, Any] = {}
@@ -307,6 +334,11 @@ class ACBandOptimizer(SMBO):
         self._used_target_function_cputime = max(
             self._used_target_function_cputime, saved.get("used_target_function_cputime", 0.0)
         )
+
+
+def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an identity as the script has it, which tells what it knows only later."""
+    return {name: value for name, value in identity.items() if name != TOLD}
 
 
 def _has_only_crashed(recorded: Recorded) -> bool:

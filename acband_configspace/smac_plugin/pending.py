@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smac.runhistory.dataclasses import TrialInfo, TrialKey, TrialValue
@@ -58,6 +58,8 @@ class PendingRaces:
         What is known.
     needed : callable
         Says whether the outcome of a race still matters.
+    told : mapping
+        Results that the user knew beforehand, perhaps under another seed.
     """
 
     def __init__(
@@ -65,7 +67,9 @@ class PendingRaces:
         configurations: Configurations,
         runhistory: RunHistory,
         needed: Callable[[Race], bool],
+        told: Mapping[TrialOn, TrialValue],
     ) -> None:
+        self._told = told
         self._configurations = configurations
         self._runhistory = runhistory
         self._needed = needed
@@ -159,7 +163,9 @@ class PendingRaces:
         return list({race.name: race for e in self._awaited.values() for race, _ in e}.values())
 
     def _entry(self, trial: TrialOn) -> TrialValue | None:
-        """Return what the run history has of a trial."""
+        """Return what the user, or the run history, knows of a trial."""
+        if trial in self._told:
+            return self._told[trial]
         number, key = trial
         if number not in self._config_ids:  # they are found by their hash, which takes long
             config_id = self._runhistory.config_ids.get(self._configurations[number])

@@ -27,7 +27,7 @@ class LinearRunHistory(RunHistory):
     SMAC's own looks at all trials, and at all trials of the configuration, each time one is added;
     this one keeps sums instead. What it answers and what it saves is the same, but for racers
     that lost: what they cost is not known, so they do not count in the mean of a configuration,
-    which is NaN if it has no other results.
+    which is infinite if it has no other results: whoever looks for the lowest must not find it.
     """
 
     def reset(self) -> None:
@@ -47,8 +47,9 @@ class LinearRunHistory(RunHistory):
         if instance_seed_budget_keys is None:
             # Not SMAC's cache, which ``update_costs`` may have filled for some instances only.
             id_ = self._config_ids.get(config, -1)
-            total, n_known = self._known_costs.get(id_, (0.0, 0))
-            return total / n_known if n_known else math.nan
+            if id_ not in self._known_costs:
+                return math.nan
+            return _mean(*self._known_costs[id_])
         return super().average_cost(config, instance_seed_budget_keys, normalize)
 
     def _add(self, k: TrialKey, v: TrialValue, status: StatusType) -> None:
@@ -75,7 +76,7 @@ class LinearRunHistory(RunHistory):
         if is_result(v):
             total, n_known = total + v.cost, n_known + 1
         self._known_costs[config_id] = total, n_known
-        self._cost_per_config[config_id] = total / n_known if n_known else math.nan
+        self._cost_per_config[config_id] = _mean(total, n_known)
         lowest = self._min_cost_per_config.get(config_id, math.inf)
         assert isinstance(lowest, float)
         self._min_cost_per_config[config_id] = min(lowest, v.cost)
@@ -120,3 +121,7 @@ class LinearRunHistory(RunHistory):
             "config_origins": {id_: config.origin for id_, config in self._ids_config.items()},
         }
         Path(filename).write_text(json.dumps(content, cls=NumpyEncoder), encoding="utf-8")
+
+
+def _mean(total: float, n_known: int) -> float:
+    return total / n_known if n_known else math.inf

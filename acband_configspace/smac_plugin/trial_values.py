@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from ConfigSpace import Configuration, ConfigurationSpace
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.utils.numpyencoder import NumpyEncoder
 
 from acband_configspace.core.checks import real_number
 from acband_configspace.core.ends import End
+from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Outcome
 from acband_configspace.runlog.records import TrialRecord
 from acband_configspace.running import Clock, RaceReport, RacerReport
@@ -62,6 +64,28 @@ class Ticket:
         if not isinstance(extra, Mapping) or "n_racers" not in extra:
             return None
         return cls(extra["race"], extra["n_racers"], extra["to_the_end"], extra["limit"])
+
+
+@dataclass(frozen=True)
+class ToldTrial:
+    """A result that was told before anything was asked for: of last week, or of another tool."""
+
+    config: Configuration
+    key: InstanceKey
+    value: TrialValue
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the journal keeps it."""
+        record = asdict(as_record(self.value))
+        return {"config": dict(self.config), "instance": self.key, **_as_json(record)}
+
+    @classmethod
+    def of_json(cls, content: Mapping[str, Any], space: ConfigurationSpace) -> ToldTrial:
+        """Return what :meth:`as_json` gave."""
+        rest = {name: item for name, item in content.items() if name not in ("config", "instance")}
+        record = TrialRecord(**{**rest, "end": End(content["end"])})
+        config = Configuration(space, values=content["config"], origin="Told")
+        return cls(config, InstanceKey(*content["instance"]), as_value(record))
 
 
 def end_of(value: TrialValue) -> End:

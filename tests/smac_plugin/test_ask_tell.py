@@ -163,19 +163,70 @@ def test_optimize_goes_on_in_the_same_process_after_an_interruption(make_scenari
     assert smac.runhistory.finished <= 40
 
 
-def test_what_is_told_unasked_counts_towards_n_trials_and_cuts_no_race(make_scenario):
-    smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False, **PAPER)
+def costs_of(smac: AbstractFacade) -> dict[tuple[float, int], float]:
+    history = smac.runhistory
+    return {(history.get_config(k.config_id)["x"], k.seed): v.cost for k, v in history.items()}
+
+
+def strangers(smac: AbstractFacade, n: int) -> list[Configuration]:
     other = a_space()
     other.seed(99)
     space = smac.scenario.configspace
-    strangers = [Configuration(space, dict(c)) for c in other.sample_configuration(5)]
-    for stranger in strangers:
-        smac.tell(TrialInfo(stranger, seed=1), TrialValue(cost=0.0))
-    incumbent = smac.optimize()
-    assert incumbent not in strangers
+    return [Configuration(space, dict(config)) for config in other.sample_configuration(n)]
+
+
+def test_what_is_told_too_late_counts_towards_n_trials_and_cuts_no_race(make_scenario, caplog):
+    smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False, **PAPER)
+    answer(smac, smac.ask())
+    others = strangers(smac, 5)
+    for other in others:
+        smac.tell(TrialInfo(other, seed=1), TrialValue(cost=0.0))
+    assert "it does not take part" in caplog.text
+    assert smac.optimize() not in others
     assert smac.runhistory.running == 0
     assert 35 < smac.runhistory.finished <= 40
     assert "leaves no room for another race" in smac.intensifier.finished
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("options", [{}, {"memory": False}])
+def test_what_is_told_beforehand_takes_part(deterministic, options, tmp_path):
+    def start(target) -> ACBandFacade:
+        scenario = a_scenario(tmp_path, n_trials=100, deterministic=deterministic)
+        return ACBandFacade(scenario, target, logging_level=False, **options)
+
+    calls = []
+
+    def target(config, seed):
+        calls.append(config["x"])
+        return abs(config["x"] - best["x"])
+
+    smac = start(target)
+    best, *others = strangers(smac, 3)
+    default = smac.scenario.configspace.get_default_configuration()
+    for config, seed in [(best, 11), (others[0], 12), (others[1], 13), (default, 14)]:
+        smac.tell(TrialInfo(config, seed=seed), TrialValue(cost=abs(config["x"] - best["x"])))
+    assert smac.intensifier.get_incumbent() == best
+    assert smac.intensifier.n_given == 4
+    again = start(target)  # what was told is known to the next process
+    assert again.runhistory.finished == 4
+    assert again.intensifier.n_given == 4
+    assert again.optimize() == best
+    assert again.runhistory.finished == 100 or options
+    if deterministic:  # known results are not run again, whatever the seed
+        assert not {best["x"], others[0]["x"], others[1]["x"], 0.5} & set(calls)
+    resumed = start(target)
+    assert costs_of(resumed) == costs_of(again)
+    assert resumed.intensifier.get_incumbent() == best
+
+
+def test_results_of_the_default_told_beforehand_change_nothing_else(make_scenario, optimized):
+    smac = ACBandFacade(make_scenario(n_trials=41), noisy, logging_level=False)
+    default = smac.scenario.configspace.get_default_configuration()
+    smac.tell(TrialInfo(default, seed=7), TrialValue(cost=noisy(default, 7)))
+    assert smac.intensifier.n_given == 1
+    smac.optimize()
+    assert smac.runhistory.finished == 41
 
 
 def test_a_result_told_twice_is_taken_once(tmp_path, optimized):

@@ -128,8 +128,9 @@ def test_what_a_loser_costs_is_not_known():
     for end, seed in (("lost", 1), ("cancelled", 2)):
         timeout, info = StatusType.TIMEOUT, {"end": end}
         history.add(CONFIGS[0], cost=0.01, status=timeout, seed=seed, additional_info=info)
-    assert math.isnan(history.average_cost(CONFIGS[0]))
-    assert math.isnan(history.get_cost(CONFIGS[0]))
+    history.add(CONFIGS[1], cost=5.0, status=StatusType.SUCCESS, seed=1)
+    assert history.average_cost(CONFIGS[0]) == history.get_cost(CONFIGS[0]) == math.inf
+    assert min(history.get_configs(), key=history.get_cost) == CONFIGS[1]
     history.add(CONFIGS[0], cost=3.0, status=StatusType.SUCCESS, seed=3)
     assert history.average_cost(CONFIGS[0]) == 3.0
 
