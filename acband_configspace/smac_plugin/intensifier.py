@@ -100,8 +100,8 @@ class ACBandIntensifier(AbstractIntensifier):
     k : int | None
         How many configurations race on an instance: by default 4 with ``racing``, otherwise 8.
     first_pass : int
-        How many trials the first pass may take. Further ones are half as long again with ``racing``,
-        otherwise twice as long.
+        How many trials the first pass may take. Further ones are half as long again with
+        ``racing``, otherwise twice as long.
     proposals : "uniform" | "learned" | Proposals
         Where new configurations come from: all uniformly at random; or half of them, the others
         near the best so far; or as an object of your own proposes them.
