@@ -53,8 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if incumbent is None:
         print("No race came to its end in that time: give it more --minutes.", file=sys.stderr)
         return 1
-    print(f"\nThe run is in {scenario.output_directory}; for a report of it:")
-    print(f"python -m acband_configspace report {scenario.output_directory}\n")
+    run = facade.scenario.output_directory
+    print(f"\nThe run is in {run}; for a report of it:")
+    print(f"python -m acband_configspace report {run}\n")
     default = scenario.configspace.get_default_configuration()
     print_found(incumbent, default)
     print(f"\nTesting it beside the default on {arguments.test} fresh auctions ...", flush=True)

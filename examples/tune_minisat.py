@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("No race came to its end in that time: give it more --minutes.", file=sys.stderr)
         return 1
     default = scenario.configspace.get_default_configuration()
-    print(f"\nThe run is in {scenario.output_directory}")
+    print(f"\nThe run is in {facade.scenario.output_directory}")
     print_found(incumbent, default)
     print(
         "\nOn the command line:", arguments.minisat, *to_arguments(incumbent, "FILE.cnf", 0, None)

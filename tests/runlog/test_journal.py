@@ -184,7 +184,7 @@ def test_of_proposals_of_ones_own_their_name_is_kept(path):
     found = read_journal(path).header
     assert found.own_proposals == "my own"
     assert found.settings == Settings(proposals="learned")
-    assert found.settings.growth == own.growth
+    assert found.settings.growth(racing=False) == own.growth(racing=False)
 
 
 def test_values_of_numpy_and_notes_come_back_as_pythons(path):

@@ -502,7 +502,7 @@ def test_the_incumbent_is_the_default_and_then_the_newest_epoch_winner(make_scen
 def test_print_stats_says_what_was_done(make_scenario, caplog):
     facade = quiet(make_scenario(), noisy)
     facade.optimize()
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="smac"):
         facade.optimizer.print_stats()
     n_trials, n_configs = facade.schedule.n_trials, facade.schedule.n_configs + 1
     assert f"Finished trials: {n_trials} / 60" in caplog.text
