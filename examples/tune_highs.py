@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         instances=[f"train-{number}" for number in range(arguments.instances)],
         deterministic=True,
         walltime_limit=60.0 * arguments.minutes,
-        n_trials=arguments.trials,
+        n_trials=arguments.trials,  # left at SMAC's default, the time alone decides
         trial_walltime_limit=CUTOFF,
         n_workers=arguments.workers,
         seed=arguments.seed,
@@ -72,7 +72,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=1.0, help="tune for this long (1)")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--workers", type=int, default=cores or 1, help="racers at a time (cores)")
-    parser.add_argument("--trials", type=int, default=1_000_000_000, help="at most so many runs")
+    parser.add_argument("--trials", type=int, default=100, help="at most so many runs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--clock",
