@@ -72,7 +72,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=1.0, help="tune for this long (1)")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--workers", type=int, default=cores or 1, help="racers at a time (cores)")
-    parser.add_argument("--trials", type=int, default=100, help="at most so many runs")
+    parser.add_argument("--trials", type=int, default=100, help="at most (100: no limit)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--clock",

@@ -205,7 +205,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, default=1.0, help="tune for this long (1)")
     parser.add_argument("--workers", type=int, default=2, help="racers at a time (2)")
-    parser.add_argument("--trials", type=int, default=100, help="at most so many runs")
+    parser.add_argument("--trials", type=int, default=100, help="at most (100: no limit)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--instances", type=int, default=400, help="to train on (400)")
     parser.add_argument("--test", type=int, default=60, help="formulas to test on (60)")
