@@ -83,14 +83,14 @@ def run_and_cancel_a_job(service: Slurm, *command: str, cwd: Path) -> tuple[Run,
 
 def racers_below(folder: Path) -> list[int]:
     """Return the processes whose working directory is in the folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if Path(process.cwd()).is_relative_to(folder):
-                found.append(process.pid)
-        except (psutil.Error, OSError):
-            pass
-    return found
+    return [process.pid for process in psutil.process_iter() if is_in(process, folder)]
+
+
+def is_in(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return Path(process.cwd()).is_relative_to(folder)
+    except (psutil.Error, OSError):  # gone, or not ours
+        return False
 
 
 def test_the_example_survives_scancel(service: Slurm, tmp_path: Path) -> None:
