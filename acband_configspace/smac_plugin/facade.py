@@ -376,8 +376,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         what = "test instances" if seen else "unseen instances"
         results = TestResults.of(own, other, what=what, is_default=is_default, **self._scale)
         self.test_results = results
-        assert isinstance(self._optimizer, ACBandOptimizer)
-        self._optimizer.tested(results.verdict)
+        assert isinstance(self.optimizer, ACBandOptimizer)
+        self.optimizer.tested(results.verdict)
         if not any(progress.say(str(results)) for progress in self._displays):
             logger.info("%s", results)
 
