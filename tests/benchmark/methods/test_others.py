@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from table_helpers import constant_table
 
 from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
 from acband_configspace.benchmark.methods.acband import ACBand
@@ -21,11 +22,6 @@ from acband_configspace.benchmark.methods.procrastination_confidence import (
 from acband_configspace.benchmark.methods.registry import METHODS, Setting, build
 from acband_configspace.benchmark.methods.smac import SmacOnTable
 from acband_configspace.benchmark.methods.uniform_racing import UniformRacing
-
-
-def constant_table(*seconds: float, n_instances: int = 60, cutoff: float = 900.0) -> RuntimeTable:
-    return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
-
 
 SEQUENTIAL = [LeapsAndBounds(), StructuredProcrastination(), ProcrastinationWithConfidence()]
 
