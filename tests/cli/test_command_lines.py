@@ -68,7 +68,7 @@ def test_the_ways_of_aclib():
 def test_the_way_of_irace():
     switches = {"a": "--a ", "b": "-b=", "c": "", "d": "--d x "}
     line = IraceCommand(
-        ("r",), switches, {"i": 3}, extras={"i": ("--t", "1")}, bound=True, digits=2
+        ("r",), switches, {"i": 3}, extras={"i": ("--t", "1")}, tells_cutoff=True, digits=2
     )
     words = line.words({"a": 1.2345, "b": 2, "c": "--flag", "d": "v w"}, "i", 5, 8.0)
     assert words[2:] == [
@@ -78,7 +78,7 @@ def test_the_way_of_irace():
 
 
 def test_the_program_is_not_among_the_arguments():
-    assert ProgramArguments(TemplateCommand(("solve", "-v")))({}, "i", 0, 1.0) == ["-v", "i"]
+    assert ProgramArguments(TemplateCommand(("solve", "-v")), None)({}, "i", 0, 1.0) == ["-v", "i"]
 
 
 @given(st.text(st.characters(exclude_characters="\0", codec="utf-8")))

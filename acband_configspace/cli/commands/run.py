@@ -30,7 +30,6 @@ from acband_configspace.cli.commands.common import (
     print_notes,
     scenario_from,
     shown_values,
-    working_in,
 )
 from acband_configspace.cli.errors import COMMAND_LINE, InputError
 from acband_configspace.cli.run_directory import record_origin, refuse_other_target
@@ -70,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"The run is in {output}", flush=True)
     abort = AbortCallback()
     k = scenario_file.options.get("k", 2)
-    with working_in(scenario_file.directory), _cluster(arguments, k=k) as client:
+    with _cluster(arguments, k=k) as client:
         facade = make_facade(
             scenario_file,
             output,

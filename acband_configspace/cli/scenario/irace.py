@@ -151,7 +151,9 @@ class _Reader:
             format="irace",
             line=self._line(space, [*train, *(test or ())], digits, bound=capping, aclib=aclib),
             space=space,
-            reader=AclibResult(quality=not capping) if aclib else IraceResult(capping),
+            reader=AclibResult(quality=not capping)
+            if aclib
+            else IraceResult(bound if capping else None),
             success_codes=tuple(range(256)),  # the reader judges the exit code
             directory=self._directory(),
             instances=tuple(instance.name for instance in train),
@@ -287,7 +289,7 @@ class _Reader:
             },
             numbers={instance.name: index for index, instance in enumerate(instances, 1)},
             extras={i.name: words_of(i.rest, place) for i in instances if i.rest},
-            bound=bound,
+            tells_cutoff=bound,
             digits=digits,
             folder=str(self._folders[0]),
         )
