@@ -152,6 +152,8 @@ class Aclib2Command:
 
     tells_cutoff = True
     command: tuple[str, ...]
+    switches: Mapping[str, str] = field(default_factory=dict)
+    """What stands in place of some parameters' names."""
 
     def words(
         self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
@@ -166,7 +168,7 @@ class Aclib2Command:
             "--seed",
             str(0 if seed is None else seed),
             "--config",
-            *_name_value_words(values),
+            *_name_value_words({self.switches.get(n, n): v for n, v in values.items()}),
         ]
 
 
@@ -206,10 +208,8 @@ class IraceCommand:
             *limit,
         ]
         for parameter, text in texts.items():
-            *heads, last = self.switches.get(parameter, f"--{parameter} ").split(" ")
-            words += [head for head in heads if head]
-            if last + text:
-                words.append(last + text)
+            # As irace's shell would: "--local 1" are two words, wherever they come from.
+            words += shlex.split(self.switches[parameter] + text)
         return words
 
     def _text(self, value: Any) -> str:
