@@ -77,8 +77,8 @@ def test_highs_is_tuned_and_tested(tmp_path):
     )
     assert "AC-Band with memory, k = 4" in output
     assert "mip_heuristic_effort" in output
-    rows = re.findall(r"^(tuned|default) +([\d.]+) s +([\d.]+) s +([\d.]+) s", output, re.M)
-    assert [row[0] for row in rows] == ["tuned", "default"]
+    rows = re.findall(r"^(incumbent|default) +([\d.]+) s +([\d.]+) s +([\d.]+) s", output, re.M)
+    assert [row[0] for row in rows] == ["incumbent", "default"]
     assert all(0 < float(value) < 50 for row in rows for value in row[1:])
     [speed_up] = re.findall(r"speed-up by PAR10: ([\d.]+)", output)
     assert float(speed_up) == pytest.approx(float(rows[1][3]) / float(rows[0][3]), rel=0.1)

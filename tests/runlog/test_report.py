@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from html.parser import HTMLParser
 
 import pytest
@@ -26,6 +27,7 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.replay import Run
 from acband_configspace.runlog.report import html_report
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.runlog.words import verdict
 
 CHROMIUM = next(
@@ -131,11 +133,14 @@ def test_what_was_found_on_test_instances_comes_first(tmp_path):
     write_run(tmp_path)
     journal = Journal(tmp_path / "journal.jsonl")
     journal.read()
-    journal.add_note("verdict", text="1.6 times faster than the default on 100 unseen instances")
+    found = Verdict.of([1.0] * 10, [2.0] * 10, racing=True, cutoff=5.0)
+    journal.add_note(VERDICT, **asdict(found))
     journal.close()
     page = html_report(tmp_path)
-    first, second = page.index("1.6 times faster"), page.index(verdict(Run.load(tmp_path)))
+    first, second = page.index("is 2.00 times faster"), page.index(verdict(Run.load(tmp_path)))
     assert page.index("How much better") < first < second
+    assert page.index("PAR10") < second
+    assert page.index("Wilcoxon signed-rank test: p = 0.00") < second
 
 
 def test_the_state_of_a_run_is_said(directories):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from smac import Scenario
 from smac.callback.callback import Callback
 from smac.runhistory.enumerations import StatusType
 from targets import PAPER, a_scenario, noisy, often_crashing, on_instance
 
 from acband_configspace import ACBandFacade
+from acband_configspace.runlog.report import html_report
 
 
 def quiet(scenario, target, **options) -> ACBandFacade:
@@ -95,18 +100,70 @@ def test_test_instances_make_the_final_report(client, tmp_path, caplog):
     scenario = a_scenario(tmp_path, instances=["a", "b", "c"])
     tests = ["x", "y", 7]
     facade = quiet(scenario, on_instance, test_instances=tests, dask_client=client)
-    assert facade.test_results == {}
+    assert facade.test_results is None
     with caplog.at_level("INFO", logger="acband_configspace"):
         incumbent = facade.optimize()
-    assert set(facade.test_results) == {"incumbent", "default"}
-    for config, result in [
-        (incumbent, facade.test_results["incumbent"]),
-        (scenario.configspace.get_default_configuration(), facade.test_results["default"]),
-    ]:
+    results = facade.test_results
+    default = scenario.configspace.get_default_configuration()
+    for config, result in [(incumbent, results.incumbent), (default, results.default)]:
         assert [trial.instance for trial in result.trials] == ["x", "y", "7"]
         assert result == facade.validate(config, tests)
     assert {key.instance for key in facade.runhistory} == {"a", "b", "c"}
-    assert "Mean cost of the incumbent on the test instances: 0." in caplog.text
+    assert results.verdict.incumbent_mean == pytest.approx(float(results.incumbent))
+    assert results.verdict.n_instances == 3
+    assert str(results) in caplog.text
+    assert results.verdict.text in html_report(facade)
+
+
+def test_a_share_of_the_instances_is_held_back(make_scenario: Callable[..., Scenario]) -> None:
+    names = [f"i{number}" for number in range(30)]
+    scenario = make_scenario(instances=names, n_trials=200)
+    facade = quiet(scenario, on_instance, test_share=0.5)
+    facade.optimize()
+    trained = {key.instance for key in facade.runhistory}
+    assert facade.test_results is not None
+    tested = {trial.instance for trial in facade.test_results.incumbent.trials}
+    assert len(tested) == 15
+    assert trained | tested <= set(names)
+    assert not trained & tested
+    assert scenario.instances == names
+    verdict = facade.test_results.verdict
+    assert re.fullmatch(
+        r"The incumbent costs \d+ % less than the default \(95 % \d+–\d+ %\) "
+        r"on 15 unseen instances\.",
+        verdict.text,
+    )
+    assert verdict.p_value < 0.01
+
+
+def test_a_share_holds_for_an_intensifier_of_the_users(
+    make_scenario: Callable[..., Scenario],
+) -> None:
+    scenario = make_scenario(instances=list("abcdefgh"))
+    intensifier = ACBandFacade.get_intensifier(scenario, k=3)
+    facade = ACBandFacade(
+        scenario, on_instance, intensifier=intensifier, test_share=0.25, logging_level=False
+    )
+    facade.optimize()
+    assert len({key.instance for key in facade.runhistory}) <= 6
+    assert facade.schedule.k == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"test_share": 1.0}, "test_share must lie between 0 and 1 but got 1.0"),
+        ({"test_share": "half"}, "test_share must be a number but got 'half'"),
+        ({"test_share": 0.5, "test_instances": ["x"]}, "test_share must be None"),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(
+    options: dict[str, Any], message: str, make_scenario: Callable[..., Scenario]
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        quiet(make_scenario(instances=["a", "b"]), on_instance, **options)
+    with pytest.raises(ValueError, match="two instances or more to share but got 0"):
+        quiet(make_scenario(), noisy, test_share=0.5)
 
 
 def test_it_can_be_copied_and_pickled(make_scenario):
