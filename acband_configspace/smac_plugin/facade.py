@@ -336,7 +336,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     @property
     def schedule(self) -> Schedule | SearchSchedule:
         """The plan: what will be done, before anything runs."""
-        return self._acband.schedule
+        return self.intensifier.schedule
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -423,13 +423,13 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """
         runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
-        n_given = self._acband.n_given
-        if self._acband.configurations.draw(n_given + 1) > n_given:
-            racers["random"] = self._acband.configurations[n_given]
+        n_given = self.intensifier.n_given
+        if self.intensifier.configurations.draw(n_given + 1) > n_given:
+            racers["random"] = self.intensifier.configurations[n_given]
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]
         try:
             report, in_order = rehearse(
-                self._scenario, runner, racers, key, racing=self._acband.racing
+                self._scenario, runner, racers, key, racing=self.intensifier.racing
             )
         finally:
             self._close_runner()
@@ -452,7 +452,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             self._scenario,
             self._runner,
             self._runhistory,
-            self._acband,
+            self.intensifier,
             identity=self._identity,
             overwrite=self._overwrite,
         )
@@ -468,7 +468,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         return [one for one in self._callbacks if isinstance(one, ProgressCallback)]
 
     @property
-    def _acband(self) -> ACBandIntensifier:
+    def intensifier(self) -> ACBandIntensifier:
+        """The intensifier, which asks the engine for races and tells it their outcomes."""
         assert isinstance(self._intensifier, ACBandIntensifier)
         return self._intensifier
 
