@@ -82,7 +82,7 @@ def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below() -> None:
 
 def test_leaps_and_bounds_resumes_its_runs() -> None:
     """13 phases, and yet no second of any of the 60 instances is paid twice."""
-    result = LeapsAndBounds().run(constant_table(30.0), seed=0)
+    result = LeapsAndBounds().run(constant_table(30.0, n_instances=60), seed=0)
     assert result.cpu_time == pytest.approx(60 * 30.0)
     n_runs = result.extra["n_runs_of_a_configuration"]
     assert result.cpu_time_with_repeats <= n_runs * 30.0
