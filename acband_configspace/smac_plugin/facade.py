@@ -124,7 +124,10 @@ class ACBandFacade(RandomFacade):
         How many seconds to wait for workers when the cluster has none, before giving up.
     read_result : callable | None
         For a command that prints its result in a way of its own: from (standard output, exit code)
-        to a :class:`~acband_configspace.running.ScriptReport`.
+        to a :class:`~acband_configspace.running.ScriptReport`. A ``runtime`` in it counts in place
+        of the time measured here.
+    directory : str | Path | None
+        Where a command runs: here by default, or where a worker of the cluster is.
     preset, k, first_pass, proposals, first, memory, alpha, delta, n_candidates, n_epochs, budget, \
 statistic, early_stopping, playoff, spend
         Options of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
@@ -150,6 +153,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         to_arguments: Callable[..., Sequence[object]] | None = None,
         success_codes: Collection[int] | None = None,
         read_result: Callable[[str, int], ScriptReport | None] | None = None,
+        directory: str | Path | None = None,
         intensifier: AbstractIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
@@ -226,7 +230,9 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             clock=clock,
             par=par,
         )
-        code = (target_function, to_arguments, read_result)
+        code: list[object] = [target_function, to_arguments, read_result]
+        if directory is not None:
+            code.append(str(directory))
         scenario = own_copy(scenario, name_of(self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self._scale = {"racing": racing, "par": par, "cutoff": scenario.trial_walltime_limit}
@@ -246,6 +252,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             to_arguments=to_arguments,
             success_codes=success_codes,
             read_result=read_result,
+            directory=directory,
         )
         super().__init__(
             scenario,
@@ -330,7 +337,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     @property
     def schedule(self) -> Schedule | SearchSchedule:
         """The plan: what will be done, before anything runs."""
-        return self._acband.schedule
+        return self.intensifier.schedule
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -432,13 +439,13 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """
         runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
-        n_given = self._acband.n_given
-        if self._acband.configurations.draw(n_given + 1) > n_given:
-            racers["random"] = self._acband.configurations[n_given]
+        n_given = self.intensifier.n_given
+        if self.intensifier.configurations.draw(n_given + 1) > n_given:
+            racers["random"] = self.intensifier.configurations[n_given]
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]
         try:
             report, in_order = rehearse(
-                self._scenario, runner, racers, key, racing=self._acband.racing
+                self._scenario, runner, racers, key, racing=self.intensifier.racing
             )
         finally:
             self._close_runner()
@@ -461,14 +468,16 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             self._scenario,
             self._runner,
             self._runhistory,
-            self._acband,
+            self.intensifier,
             identity=self._identity,
             overwrite=self._overwrite,
         )
 
     def _update_dependencies(self) -> None:
         self._runhistory = LinearRunHistory()
-        self._runhistory.number_of = lambda config: self._acband.configurations.number_of(config)
+        self._runhistory.number_of = lambda config: self.intensifier.configurations.number_of(
+            config
+        )
         if self._runner is None:
             self._runner = self._own_runner
         super()._update_dependencies()
@@ -478,7 +487,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         return [one for one in self._callbacks if isinstance(one, ProgressCallback)]
 
     @property
-    def _acband(self) -> ACBandIntensifier:
+    def intensifier(self) -> ACBandIntensifier:
+        """The intensifier, which asks the engine for races and tells it their outcomes."""
         assert isinstance(self._intensifier, ACBandIntensifier)
         return self._intensifier
 

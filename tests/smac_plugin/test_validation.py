@@ -6,12 +6,16 @@ import copy
 import pickle
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from dask.distributed import Client
 from smac import Scenario
 from smac.callback.callback import Callback
+from smac.main.smbo import SMBO
+from smac.runhistory import TrialInfo
 from smac.runhistory.enumerations import StatusType
 from targets import PAPER, a_scenario, noisy, often_crashing, on_instance
 
@@ -19,16 +23,18 @@ from acband_configspace import ACBandFacade
 from acband_configspace.runlog.report import html_report
 
 
-def quiet(scenario, target, **options) -> ACBandFacade:
+def quiet(scenario: Scenario, target: Callable[..., Any], **options: Any) -> ACBandFacade:
     return ACBandFacade(scenario, target, logging_level=False, **{**PAPER, **options})
 
 
 @pytest.fixture(params=["serial", "dask"])
-def client(request: pytest.FixtureRequest):
+def client(request: pytest.FixtureRequest) -> Any:
     return None if request.param == "serial" else request.getfixturevalue("four_workers")
 
 
-def test_it_waits_for_all_and_leaves_the_history_alone(client, make_scenario):
+def test_it_waits_for_all_and_leaves_the_history_alone(
+    client: Client | None, make_scenario: Callable[..., Scenario]
+) -> None:
     names = [f"i{n}" for n in range(25)]
     facade = quiet(make_scenario(instances=names), on_instance, dask_client=client)
     incumbent = facade.optimize()
@@ -43,7 +49,7 @@ def test_it_waits_for_all_and_leaves_the_history_alone(client, make_scenario):
     assert not trained & {(trial.instance, trial.seed) for trial in validation.trials}
 
 
-def test_on_instances_of_ones_choice(make_scenario):
+def test_on_instances_of_ones_choice(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(instances=["a", "b"]), on_instance)
     default = facade.scenario.configspace.get_default_configuration()
     validation = facade.validate(default, ["c", "d", "c"])
@@ -54,13 +60,15 @@ def test_on_instances_of_ones_choice(make_scenario):
 
 
 @pytest.mark.parametrize(("deterministic", "n"), [(False, 30), (True, 1)])
-def test_without_instances_on_fresh_seeds(deterministic, n, make_scenario):
+def test_without_instances_on_fresh_seeds(
+    deterministic: bool, n: int, make_scenario: Callable[..., Scenario]
+) -> None:
     facade = quiet(make_scenario(deterministic=deterministic), noisy)
     validation = facade.validate(facade.scenario.configspace.get_default_configuration())
     assert len({trial.seed for trial in validation.trials}) == len(validation.trials) == n
 
 
-def test_before_and_after_the_run_it_says_the_same(make_scenario):
+def test_before_and_after_the_run_it_says_the_same(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(), noisy)
     default = facade.scenario.configspace.get_default_configuration()
     before = facade.validate(default)
@@ -70,15 +78,17 @@ def test_before_and_after_the_run_it_says_the_same(make_scenario):
     assert facade.intensifier.get_incumbent() == incumbent
 
 
-def test_a_configuration_may_be_given_by_its_values(client, make_scenario):
+def test_a_configuration_may_be_given_by_its_values(
+    client: Client | None, make_scenario: Callable[..., Scenario]
+) -> None:
     facade = quiet(make_scenario(instances=["a"]), on_instance, dask_client=client)
     default = facade.scenario.configspace.get_default_configuration()
     assert facade.validate(dict(default), instances=["a"]) == facade.validate(default, ["a"])
 
 
-def test_it_does_not_mix_with_a_run_that_goes_on(make_scenario):
+def test_it_does_not_mix_with_a_run_that_goes_on(make_scenario: Callable[..., Scenario]) -> None:
     class Eager(Callback):
-        def on_ask_end(self, smbo, info):
+        def on_ask_end(self, smbo: SMBO, info: TrialInfo) -> None:
             if smbo.runhistory.running > 1:
                 facade.validate(info.config)
 
@@ -87,7 +97,7 @@ def test_it_does_not_mix_with_a_run_that_goes_on(make_scenario):
         facade.optimize()
 
 
-def test_crashes_count_with_their_cost(make_scenario):
+def test_crashes_count_with_their_cost(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(crash_cost=10.0), often_crashing)
     validation = facade.validate(facade.scenario.configspace.get_default_configuration())
     crashed = [t for t in validation.trials if t.value.status == StatusType.CRASHED]
@@ -96,14 +106,17 @@ def test_crashes_count_with_their_cost(make_scenario):
     assert validation > 2
 
 
-def test_test_instances_make_the_final_report(client, tmp_path, caplog):
+def test_test_instances_make_the_final_report(
+    client: Client | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     scenario = a_scenario(tmp_path, instances=["a", "b", "c"])
-    tests = ["x", "y", 7]
+    tests: list[Any] = ["x", "y", 7]
     facade = quiet(scenario, on_instance, test_instances=tests, dask_client=client)
-    assert facade.test_results is None
+    before = facade.test_results
     with caplog.at_level("INFO", logger="acband_configspace"):
         incumbent = facade.optimize()
     results = facade.test_results
+    assert before is None
     default = scenario.configspace.get_default_configuration()
     for config, result in [(incumbent, results.incumbent), (default, results.default)]:
         assert [trial.instance for trial in result.trials] == ["x", "y", "7"]
@@ -166,7 +179,7 @@ def test_shares_that_make_no_sense_are_refused(
         quiet(make_scenario(), noisy, test_share=0.5)
 
 
-def test_it_can_be_copied_and_pickled(make_scenario):
+def test_it_can_be_copied_and_pickled(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(instances=["a", "b"]), on_instance)
     validation = facade.validate(facade.scenario.configspace.get_default_configuration())
     for copied in (copy.copy(validation), copy.deepcopy(validation)):
