@@ -475,9 +475,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 
     def _update_dependencies(self) -> None:
         self._runhistory = LinearRunHistory()
-        self._runhistory.number_of = lambda config: self.intensifier.configurations.number_of(
-            config
-        )
+        self._runhistory.number_of = lambda one: self.intensifier.configurations.number_of(one)
         if self._runner is None:
             self._runner = self._own_runner
         super()._update_dependencies()
