@@ -123,8 +123,9 @@ class Supervisor:
         if self._user_process is not None:
             self._selector.register(self._user_process, selectors.EVENT_READ)
         process_tree.adopt_orphans()
-        #: Processes that loading the target has started, not ours to stop before the end; later
-        #: also those that cannot be killed.
+        self._guard = process_tree.start_guard()
+        #: Processes that loading the target has started, and the guard, not to be stopped before
+        #: the end; later also those that cannot be killed.
         self._spared = set(process_tree.children(os.getpid()))
         for _ in range(self._slots):
             self._add_watcher()
@@ -249,6 +250,9 @@ class Supervisor:
                 ours.close()
                 if self._user_process is not None:
                     os.close(self._user_process)
+                if self._guard is not None and self._guard.stdin is not None:
+                    self._guard.stdin.close()
+                process_tree.rename("acband-watcher")
                 # It ends with the supervisor, and after its racer.
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 Watcher(theirs, self._target, self._limits).serve()
@@ -441,6 +445,7 @@ def main(descriptor: int) -> None:
     """Serve the race track at the other end of an inherited socket."""
     # Ctrl-C is for the user's process; it decides what becomes of the races.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process_tree.rename("acband-superv.")  # killall -9 python leaves us to clean up
     _open_streams()
     os.set_inheritable(descriptor, False)
     channel = Channel(socket.socket(fileno=descriptor))

@@ -159,9 +159,10 @@ class RaceTrack:
     Racers run in the working directory and with the environment of the moment the track is
     constructed, and find the variable ``ACBAND_TRACK`` in it, by which they are found if their
     supervisor is killed. Not for several threads at a time. Close it, or use it in a ``with``
-    statement; racers also end when the process ends or is killed. Only if this process, the
-    supervisor and the watchers are all killed at the same moment, what racers have started
-    themselves may live on; the racers do not (on Linux).
+    statement; racers also end when the process ends or is killed. On Linux, with all that they have
+    started, even if this process, the supervisor and the watchers are killed at the same moment:
+    a guard, a shell that waits for just that, finds them by that variable. Only what has another
+    environment may live on then, or everything if somebody kills the guard as well.
 
     A racer whose watcher is killed, or suspended for some seconds, is run again, up to three
     times. One that cannot be killed is left running after five seconds, and its report says so.
