@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from acband_configspace.benchmark.commands.faults_actions import Cluster
     from acband_configspace.runlog.replay import Run
 
-#: What is killed in which kind of run.
+#: What is killed in which kind of run; what is listed twice, twice as often.
 KILLS = {
-    "costs": ("user process", "supervisor", "watcher", "all that watch"),
-    "racing": ("user process", "supervisor", "watcher", "all that watch"),
-    "script": ("user process", "supervisor", "watcher", "all that watch"),
+    "costs": ("user process", "supervisor", "watcher", "watcher", "all that watch"),
+    "racing": ("user process", "supervisor", "watcher", "watcher", "all that watch"),
+    "script": ("user process", "supervisor", "watcher", "watcher", "all that watch"),
     "dask": ("user process", "supervisor", "watcher", "Dask worker", "Dask scheduler"),
 }
 #: What is done to files while nobody runs.
@@ -197,6 +197,7 @@ class _DisturbedRun:
         self._known: Counter[str] = Counter()
         self._n_calls_before = 0
         self._n_kills = 0
+        self._n_races_then = 0
         self._kept = b""
         self.faults: list[str] = []
 
@@ -291,7 +292,12 @@ class _DisturbedRun:
         return self._actions.Processes(self._user.pid, self._cluster)
 
     def _choice(self) -> str:
-        kills = (RACER, "user process") if self._with_racers else KILLS[self._kind]
+        kills: tuple[str, ...] = KILLS[self._kind]
+        if self._with_racers:
+            kills = (RACER, RACER, "user process")
+        n_races = self._n_races()
+        if n_races >= self._n_races_then + 3:  # what has lost its watcher twice is over by now
+            self._in_a_row, self._n_races_then = 0, n_races
         if self._in_a_row >= MOST_IN_A_ROW:
             kills = ("user process",)
         return random.choice(kills)

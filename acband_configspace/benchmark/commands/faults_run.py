@@ -25,7 +25,7 @@ KINDS = ("costs", "racing", "script", "dask")
 #: How many racers run at a time, in all.
 SLOTS = 2
 #: How long a racer takes by its level: so different that the same one wins on a busy machine, too.
-SECONDS = (0.1, 0.25, 0.6, 1.5, 3.5)
+SECONDS = (0.25, 0.8, 2.0, 4.5, 9.0)
 #: The variable by which targets know where to write down that they were called.
 CALLS = "ACBAND_FAULTS_CALLS"
 

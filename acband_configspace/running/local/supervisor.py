@@ -20,6 +20,7 @@ import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Hashable
 from dataclasses import replace
 
 from acband_configspace.core.ends import End
@@ -29,7 +30,6 @@ from acband_configspace.running.local.messages import (
     CancelRace,
     Finished,
     LowerLimit,
-    RaceDone,
     Ready,
     RunRacer,
     Setup,
@@ -39,7 +39,7 @@ from acband_configspace.running.local.messages import (
 )
 from acband_configspace.running.local.racer import LoadedTarget
 from acband_configspace.running.local.watcher import Watcher
-from acband_configspace.running.race import RacerReport, TrackLimits
+from acband_configspace.running.race import RaceReport, RacerReport, TrackLimits
 
 #: Seconds to wait for a process to become available for a watcher.
 FORK_PATIENCE = 10.0
@@ -71,7 +71,7 @@ class _RaceInProgress:
         own = self.message.limits[index]
         return min(own, self.best) if self.message.stop_losers else own
 
-    def outcome(self, limits: TrackLimits) -> RaceDone | None:
+    def outcome(self, limits: TrackLimits) -> RaceReport | None:
         """Return who has won and what came of all, if all have ended."""
         reports = tuple(report for report in self.reports if report is not None)
         if len(reports) < len(self.reports):
@@ -90,7 +90,7 @@ class _RaceInProgress:
                 replace(report, status=End.LOST) if time_taken > best else report
                 for report, time_taken in zip(reports, times, strict=True)
             )
-        return RaceDone(self.message.key, reports, winner)
+        return RaceReport(self.message.key, reports, winner)
 
 
 class _WatcherHandle:
@@ -224,7 +224,7 @@ class Supervisor:
         if outcome is not None:
             self._channel.post(outcome)
 
-    def _cancel(self, key: int | str) -> None:
+    def _cancel(self, key: Hashable) -> None:
         running = [w for w in self._watchers if w.race is not None and w.race.message.key == key]
         for watcher in running:
             assert watcher.race is not None

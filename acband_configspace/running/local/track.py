@@ -23,7 +23,6 @@ from acband_configspace.running.local.channel import Channel, channel_pair
 from acband_configspace.running.local.messages import (
     CancelRace,
     PickledValue,
-    RaceDone,
     Setup,
     SetupFailed,
     StartRace,
@@ -103,7 +102,7 @@ class SupervisorProcess:
         """Tell the supervisor to start or to stop a race."""
         self._channel.send(message)
 
-    def receive(self, timeout: float | None) -> list[RaceDone]:
+    def receive(self, timeout: float | None) -> list[RaceReport]:
         """Return the races that are over; wait for one at most so many seconds.
 
         Raises
@@ -227,7 +226,7 @@ class RaceTrack:
         self._target = target
         self._cutoff = cutoff
         self._shared = shared
-        self._unfinished: dict[int | str, Hashable] = {}
+        self._unfinished: dict[Hashable, Hashable] = {}
         self._races_started = 0
         settings = settings_for(target, shared, limits)
         self._supervisor = SupervisorProcess(settings, slots=self.slots)
@@ -267,7 +266,7 @@ class RaceTrack:
         while self._unfinished and not reports:
             patience = max(deadline - time.monotonic(), 0.0)
             done = self._supervisor.receive(None if patience == math.inf else patience)
-            reports = [report_of(race, self._unfinished.pop(race.key)) for race in done]
+            reports = [opened(race, self._unfinished.pop(race.key)) for race in done]
             if patience == 0:
                 break
         return reports
@@ -301,9 +300,9 @@ class RaceTrack:
             raise RuntimeError("the race track is closed")
 
 
-def report_of(done: RaceDone, key: Hashable) -> RaceReport:
-    """Return the report of a race, with the values that functions returned."""
-    return RaceReport(key, tuple(_with_value(racer) for racer in done.racers), done.winner)
+def opened(report: RaceReport, key: Hashable) -> RaceReport:
+    """Return a report with the key of the caller, and the values that functions returned."""
+    return replace(report, key=key, racers=tuple(map(_with_value, report.racers)))
 
 
 def _with_value(racer: RacerReport) -> RacerReport:
