@@ -2,9 +2,10 @@
 
 Runs with costs, with races of a function, of a script that leaves daemons behind, and on a Dask
 cluster are killed in every part and at random moments, their files are damaged, and they are
-started again until they are finished. Each must find whom it finds undisturbed, by the same races;
-no recorded race may be lost or run twice; and whenever a run is not going, none of its processes
-may be. The exit code is 1 if one of that does not hold. (Linux only.)
+started again until they are finished. Runs with costs must be those of an undisturbed run, race by
+race; in races, whose times are measured, the faster one must win, each time and in the end. No
+recorded race may be lost or run twice; and whenever a run is not going, none of its processes may
+be. The exit code is 1 if one of that does not hold. (Linux only.)
 """
 
 from __future__ import annotations
@@ -30,17 +31,14 @@ if TYPE_CHECKING:
     from acband_configspace.benchmark.commands.faults_actions import Cluster
     from acband_configspace.runlog.replay import Run
 
-#: What is killed in which kind of run; what is listed twice, twice as often.
-KILLS = {
-    "costs": ("user process", "supervisor", "watcher", "watcher", "all that watch"),
-    "racing": ("user process", "supervisor", "watcher", "watcher", "all that watch"),
-    "script": ("user process", "supervisor", "watcher", "watcher", "all that watch"),
-    "dask": ("user process", "supervisor", "watcher", "Dask worker", "Dask scheduler"),
-}
+#: What is killed in which kind of run, and how often beside the others.
+_HERE = {"user process": 1, "supervisor": 1, "all that watch": 1, "watcher": 4}
+_THERE = {"user process": 1, "supervisor": 2, "watcher": 3, "Dask worker": 3, "Dask scheduler": 1}
+KILLS = {"costs": _HERE, "racing": _HERE, "script": _HERE, "dask": _THERE}
 #: What is done to files while nobody runs.
 DAMAGES = ("journal cut off", "journal changed", "SMAC's files torn")
 #: A target's process that is killed is a crash of its configuration, which may change the winner:
-#: in a part of the runs this is done as well, and they are compared with their own journals.
+#: in a part of the runs this is done, and they are compared with their own journals alone.
 RACER = "racer"
 #: What must not happen.
 WRONGS = ("wrong incumbent", "race lost", "race run twice", "process left", "not as it should")
@@ -72,11 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
     campaign = _Campaign(arguments.kinds)
     deadline = time.monotonic() + 60 * arguments.minutes
     with tempfile.TemporaryDirectory() as folder:
-        campaign.find_references(Path(folder))
+        (home := Path(folder, "reference")).mkdir()
+        campaign.find_reference(home)
         number = 0
         while time.monotonic() < deadline and campaign.n_kills < (arguments.kills or 10**9):
             kind = arguments.kinds[number % len(arguments.kinds)]
-            with_racers = number // len(arguments.kinds) % 3 == 2
+            with_racers = number // len(arguments.kinds) % 3 == 1
             home = Path(folder, f"{number}-{kind}")
             home.mkdir()
             campaign.disturb(kind, home, with_racers=with_racers)
@@ -94,26 +93,20 @@ class _Campaign:
     """By fault and kind of run."""
     problems: list[tuple[str, str, str]] = field(default_factory=list)
     """What went wrong, in which kind of run, and the details."""
-    references: dict[bool, dict[Any, Any]] = field(default_factory=dict)
-    """The verdicts of undisturbed runs, by whether racers race."""
-    levels: dict[bool, int] = field(default_factory=dict)
-    """Whom these have found."""
+    reference: dict[Any, Any] = field(default_factory=dict)
+    """The verdicts of an undisturbed run with costs."""
 
     @property
     def n_kills(self) -> int:
         """How many processes, or sets of them, were killed."""
         return sum(n for (what, _), n in self.tried.items() if not what.startswith(("runs", "=")))
 
-    def find_references(self, folder: Path) -> None:
-        """Run without any disturbance what the others are compared with."""
-        for kind in ("costs", "racing"):
-            racing = kind != "costs"
-            if racing in {other != "costs" for other in self.kinds}:
-                home = folder / f"reference-{kind}"
-                home.mkdir()
-                one = _DisturbedRun(self, kind, home, with_racers=False)
-                self.levels[racing] = one.finish()
-                self.references[racing] = verdicts(one.load())
+    def find_reference(self, folder: Path) -> None:
+        """Run without any disturbance what runs with costs are compared with."""
+        if "costs" in self.kinds:
+            one = _DisturbedRun(self, "costs", folder, with_racers=False)
+            one.finish()
+            self.reference = verdicts(one.load())
 
     def disturb(self, kind: str, home: Path, *, with_racers: bool) -> None:
         """See one run through to its end, with faults on the way."""
@@ -292,15 +285,13 @@ class _DisturbedRun:
         return self._actions.Processes(self._user.pid, self._cluster)
 
     def _choice(self) -> str:
-        kills: tuple[str, ...] = KILLS[self._kind]
-        if self._with_racers:
-            kills = (RACER, RACER, "user process")
+        kills = {RACER: 4, "user process": 1} if self._with_racers else KILLS[self._kind]
         n_races = self._n_races()
         if n_races >= self._n_races_then + 3:  # what has lost its watcher twice is over by now
             self._in_a_row, self._n_races_then = 0, n_races
         if self._in_a_row >= MOST_IN_A_ROW:
-            kills = ("user process",)
-        return random.choice(kills)
+            return "user process"
+        return random.choices([*kills], weights=[*kills.values()])[0]
 
     def _is_fatal(self, what: str) -> bool:
         """Whether the user's process ends: on a cluster the others are done without."""
@@ -416,22 +407,34 @@ class _DisturbedRun:
             time.sleep(0.1)
 
     def _compare(self, level: int) -> None:
-        racing = self._kind != "costs"
+        """Compare the run with what its races show, and with what they should show."""
         run = self.load()
+        found = None if run.incumbent is None else run.values(run.incumbent)["level"]
+        if run.problem is not None or found != level:
+            self._wrong(f"{level}, but its journal shows {found}: {run.problem}")
+        crashed = sum(trial.fate == "crashed" for trial in run.trials)
+        if crashed > self.faults.count(RACER):
+            self._wrong(f"{crashed} crashes, though {self.faults.count(RACER)} racers were killed")
         if self._with_racers:
-            expected = None if run.incumbent is None else run.values(run.incumbent)["level"]
-            crashed = sum(trial.fate == "crashed" for trial in run.trials)
-            if crashed > self.faults.count(RACER):
-                details = f"{crashed} crashes, {self.faults.count(RACER)} racers killed"
-                raise _WentWrongError("wrong incumbent", details)
-        else:
-            expected = self._campaign.levels[racing]
-            reference, found = self._campaign.references[racing], verdicts(run)
-            if found != reference:
-                differing = [race for race in reference if found.get(race) != reference[race]]
-                raise _WentWrongError(
-                    "wrong incumbent",
-                    f"races {differing[:5]}: {[found.get(r) for r in differing[:5]]}",
-                )
-        if level != expected:
-            raise _WentWrongError("wrong incumbent", f"{level} instead of {expected}")
+            return
+        if self._kind == "costs" and verdicts(run) != self._campaign.reference:
+            self._wrong("the races are not those of an undisturbed run")
+        odd = _odd_winners(run) if self._kind != "costs" else []
+        if odd or (self._kind != "costs" and level != 0):
+            self._wrong(f"{level}, where 0 is the fastest; slower ones have won: {odd}")
+
+    def _wrong(self, details: str) -> None:
+        raise _WentWrongError("wrong incumbent", details)
+
+
+def _odd_winners(run: Run) -> list[str]:
+    """Return the races that a slower one has won; nobody wins if all are slower than the best."""
+    from acband_configspace.runlog.rounds import winner_of
+
+    odd = []
+    for race in run.races:
+        levels = {racer: run.values(racer)["level"] for racer in race.racers}
+        winner = winner_of(race)
+        if winner is not None and levels[winner] > min(levels.values()):
+            odd.append(f"{race.id}: {levels}, won by {winner}")
+    return odd
