@@ -46,6 +46,8 @@ WRONGS = ("wrong incumbent", "race lost", "race run twice", "process left", "not
 FATAL = ("user process", "all that watch", "Dask scheduler")
 #: A racer, or a race, that loses what watches over it three times counts as the cause.
 MOST_IN_A_ROW = 2
+#: How often a run is disturbed before it may finish.
+MOST_FAULTS = 10
 #: Racers that run at the same moment, at most: what a kill may cost.
 AT_ONCE = {"costs": 2, "racing": 2, "script": 2, "dask": 4}
 #: Seconds that processes may take to be gone, and that a run may stand still.
@@ -121,7 +123,7 @@ class _Campaign:
         self.tried["runs", kind] += 1
         faults = ", ".join(one.faults) or "nothing"
         verdict = "held" if len(self.problems) == before else "DID NOT HOLD"
-        print(f"{kind:7} {verdict}: {faults}", flush=True)
+        print(f"{kind} {verdict}: {faults}", flush=True)
         for what, _, details in self.problems[before:]:
             print(f"    {what}: {details}", flush=True)
 
@@ -199,7 +201,7 @@ class _DisturbedRun:
     def go(self) -> None:
         """Start it, disturb it, and compare what comes out in the end."""
         self._start()
-        while self._is_racing():
+        while len(self.faults) < MOST_FAULTS and self._is_racing():
             time.sleep(random.uniform(0.0, 1.5))
             what = self._choice()
             self._kill(what)
@@ -308,6 +310,7 @@ class _DisturbedRun:
         self.faults.append(what)
         self._n_kills += 1
         self._campaign.tried[what, self._kind] += 1
+        print(f"{time.strftime('%X')} {self._kind}: {what}", flush=True)
         if what in ("watcher", "supervisor", "Dask worker"):
             self._in_a_row += 1
         if what == "Dask worker" and self._cluster is not None:

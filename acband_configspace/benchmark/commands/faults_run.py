@@ -73,7 +73,7 @@ def facade(kind: str, folder: Path, client: Any = None) -> ACBandFacade:
     scenario = Scenario(
         space,
         name="run",
-        n_trials=60,
+        n_trials=40,
         instances=[f"i{number}" for number in range(10)],
         trial_walltime_limit=60,
         n_workers=1 if kind == "dask" else SLOTS,
