@@ -123,7 +123,10 @@ class ACBandFacade(RandomFacade):
         How many seconds to wait for workers when the cluster has none, before giving up.
     read_result : callable | None
         For a command that prints its result in a way of its own: from (standard output, exit code)
-        to a :class:`~acband_configspace.running.ScriptReport`.
+        to a :class:`~acband_configspace.running.ScriptReport`. A ``runtime`` in it counts in place
+        of the time measured here.
+    directory : str | Path | None
+        Where a command runs: here by default, or where a worker of the cluster is.
     preset, k, first_pass, proposals, first, memory, alpha, delta, n_candidates, n_epochs, budget, \
 statistic, early_stopping, playoff, spend
         Options of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
@@ -149,6 +152,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         to_arguments: Callable[..., Sequence[object]] | None = None,
         success_codes: Collection[int] | None = None,
         read_result: Callable[[str, int], ScriptReport | None] | None = None,
+        directory: str | Path | None = None,
         intensifier: AbstractIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
@@ -225,7 +229,9 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             clock=clock,
             par=par,
         )
-        code = (target_function, to_arguments, read_result)
+        code: list[object] = [target_function, to_arguments, read_result]
+        if directory is not None:
+            code.append(str(directory))
         scenario = own_copy(scenario, name_of(self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self._scale = {"racing": racing, "par": par, "cutoff": scenario.trial_walltime_limit}
@@ -245,6 +251,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             to_arguments=to_arguments,
             success_codes=success_codes,
             read_result=read_result,
+            directory=directory,
         )
         super().__init__(
             scenario,
