@@ -262,7 +262,7 @@ class _DisturbedRun:
     def _is_racing(self) -> bool:
         """Wait until there are racers; return false if the run ends before."""
         deadline = time.monotonic() + RUN_PATIENCE
-        while not self._await_end(0.02):
+        while not self._await_end(0.05):
             if self._processes().racers() and self._n_races() >= (3 if self._with_racers else 0):
                 return True
             if time.monotonic() > deadline:
@@ -407,7 +407,7 @@ class _DisturbedRun:
             if time.monotonic() > deadline:
                 self._campaign.problems.append(("process left", self._kind, "; ".join(left)))
                 return
-            time.sleep(0.1)
+            time.sleep(0.3)
 
     def _compare(self, level: int) -> None:
         """Compare the run with what its races show, and with what they should show."""

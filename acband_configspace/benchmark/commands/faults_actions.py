@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from acband_configspace.running.local import process_tree
+
 #: The variable by which the processes of a disturbed run are found, wherever they have hidden.
 MARK = "ACBAND_FAULTS_RUN"
 #: The names of those on a Dask worker that may wait for the next race.
@@ -115,9 +117,11 @@ class Processes:
 
 
 def _children(pid: int) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.Error):
-        return list(psutil.Process(pid).children())
-    return []
+    found = []
+    for child in process_tree.children(pid):
+        with contextlib.suppress(psutil.Error):
+            found.append(psutil.Process(child))
+    return found
 
 
 def _name(process: psutil.Process) -> str:
