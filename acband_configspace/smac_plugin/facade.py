@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import smac
 from ConfigSpace import Configuration
@@ -18,6 +18,7 @@ from smac.callback.callback import Callback
 from smac.facade.random_facade import RandomFacade
 from smac.initial_design.abstract_initial_design import AbstractInitialDesign
 from smac.initial_design.default_design import DefaultInitialDesign
+from smac.intensifier.abstract_intensifier import AbstractIntensifier
 from smac.model.random_model import RandomModel
 from smac.random_design.abstract_random_design import AbstractRandomDesign
 from smac.runhistory.encoder.encoder import RunHistoryEncoder
@@ -28,6 +29,7 @@ from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import Statistic
+from acband_configspace.errors import RunInterrupted
 from acband_configspace.running import Clock, ScriptReport
 from acband_configspace.smac_plugin.check import rehearse
 from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
@@ -36,11 +38,16 @@ from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBan
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
 from acband_configspace.smac_plugin.options import check_run_options
-from acband_configspace.smac_plugin.progress import ProgressCallback
+from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
-from acband_configspace.smac_plugin.scenario import own_copy, refuse_unsupported, validation_keys
+from acband_configspace.smac_plugin.scenario import (
+    hold_back,
+    own_copy,
+    refuse_unsupported,
+    validation_keys,
+)
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
 from acband_configspace.smac_plugin.smac_arguments import (
     OF_DESIGNS,
@@ -49,7 +56,7 @@ from acband_configspace.smac_plugin.smac_arguments import (
     warn_of_ignored,
     without_ignored,
 )
-from acband_configspace.smac_plugin.validation import Validation, validate
+from acband_configspace.smac_plugin.validation import TestResults, Validation, validate
 
 logger = logging.getLogger(__name__)
 
@@ -101,10 +108,13 @@ class ACBandFacade(RandomFacade):
         The exit codes with which a binary says that it came to its end: 0 by default. SAT solvers
         exit with 10 or 20.
     progress : bool | None
-        Whether to show a :class:`ProgressCallback`: by default if the standard error stream is a
-        terminal and no such callback is given.
+        Whether to show a :class:`ProgressCallback`: by default in a notebook, or if the standard
+        error stream is a terminal, and no such callback is given.
     test_instances : list of str | None
-        The incumbent and the default are validated on them at the end: see ``test_results``.
+        The incumbent and the default are run on them at the end, and compared: see
+        ``test_results``.
+    test_share : float | None
+        In their place: the share of the scenario's instances that is held back for it.
     dask_client : Client | None
         Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
         ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
@@ -114,11 +124,16 @@ class ACBandFacade(RandomFacade):
         How many seconds to wait for workers when the cluster has none, before giving up.
     read_result : callable | None
         For a command that prints its result in a way of its own: from (standard output, exit code)
-        to a :class:`~acband_configspace.running.ScriptReport`.
+        to a :class:`~acband_configspace.running.ScriptReport`. A ``runtime`` in it counts in place
+        of the time measured here.
+    directory : str | Path | None
+        Where a command runs: here by default, or where a worker of the cluster is.
     preset, k, first_pass, proposals, first, memory, alpha, delta, n_candidates, n_epochs, budget, \
 statistic, early_stopping, playoff, spend
         Options of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
+    intensifier : ACBandIntensifier | None
+        One of SMAC's is ignored with a warning.
     model, acquisition_function, acquisition_maximizer, random_design, \
 multi_objective_algorithm, runhistory_encoder, config_selector
         Taken so that a script of SMAC's runs, and ignored with a warning: no surrogate is built.
@@ -138,9 +153,11 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         to_arguments: Callable[..., Sequence[object]] | None = None,
         success_codes: Collection[int] | None = None,
         read_result: Callable[[str, int], ScriptReport | None] | None = None,
-        intensifier: ACBandIntensifier | None = None,
+        directory: str | Path | None = None,
+        intensifier: AbstractIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
+        test_share: float | None = None,
         logging_level: int | Path | Literal[False] | None = None,
         callbacks: list[Callback] | None = None,
         progress: bool | None = None,
@@ -188,7 +205,16 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             test_instances=test_instances,
         )
         ignored = [name for name in IGNORED if arguments[name] is not None]
+        if isinstance(intensifier, AbstractIntensifier) and not isinstance(
+            intensifier, ACBandIntensifier
+        ):
+            ignored.append("intensifier")
+            intensifier = None
         warn_of_ignored("ACBandFacade", ignored)
+        if test_share is not None:
+            if test_instances is not None:
+                raise TypeError("test_share must be None if test_instances are given")
+            scenario, test_instances = hold_back(scenario, test_share)
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
         added = configs_of(initial_design)
@@ -204,11 +230,15 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             clock=clock,
             par=par,
         )
-        code = (target_function, to_arguments, read_result)
+        code: list[object] = [target_function, to_arguments, read_result]
+        if directory is not None:
+            code.append(str(directory))
         scenario = own_copy(scenario, name_of(self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
-        self.test_results: dict[str, Validation] = {}
-        """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
+        self._scale = {"racing": racing, "par": par, "cutoff": scenario.trial_walltime_limit}
+        self.test_results: TestResults | None = None
+        """After ``optimize``, with ``test_instances`` or ``test_share``: how good the incumbent is
+        beside the default. ``print`` it for the verdict."""
         self._own_runner = _runner_for(
             scenario,
             target_function,
@@ -222,6 +252,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             to_arguments=to_arguments,
             success_codes=success_codes,
             read_result=read_result,
+            directory=directory,
         )
         super().__init__(
             scenario,
@@ -246,9 +277,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             )
         # Made before there was a facade, it knows neither how trials are run nor what else races.
         racing, added = options["racing"], options["additional_configs"]
-        if racing == intensifier.racing and not added:
+        same = scenario.instances == intensifier._scenario.instances
+        if racing == intensifier.racing and not added and same:
             return intensifier
-        return intensifier.with_run(racing=racing, additional_configs=added)
+        return intensifier.with_run(scenario, racing=racing, additional_configs=added)
 
     @staticmethod
     def get_intensifier(  # type: ignore[override]
@@ -305,7 +337,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     @property
     def schedule(self) -> Schedule | SearchSchedule:
         """The plan: what will be done, before anything runs."""
-        return self._acband.schedule
+        return self.intensifier.schedule
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -319,7 +351,9 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def optimize(self, *, data_to_scatter: dict[str, Any] | None = None) -> Configuration:
         """Run to the end of the plan or to a limit, and return the winner.
 
-        Interrupted, it leaves a run that goes on when it is started again.
+        Interrupted, it leaves a run that goes on when it is started again. Ctrl-C says where the
+        run is, in three lines, and raises :class:`~acband_configspace.errors.RunInterrupted`: a
+        KeyboardInterrupt, which ends a script that does not catch it with exit status 130.
 
         Parameters
         ----------
@@ -333,19 +367,42 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         try:
             with exit_on_sigterm():
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
+        except KeyboardInterrupt as interrupt:
+            self._interrupted(interrupt)
         finally:
             self._close_runner()
-            for callback in self._callbacks:
-                if isinstance(callback, ProgressCallback):
-                    callback.close()  # SMAC tells callbacks of the end, but of no exception
+            for progress in self._displays:
+                progress.close()  # SMAC tells callbacks of the end, but of no exception
         assert not isinstance(incumbent, list)  # one objective, one incumbent
         if self._test_instances is not None and incumbent is not None:
-            default = self._scenario.configspace.get_default_configuration()
-            for name, config in {"incumbent": incumbent, "default": default}.items():
-                result = self.validate(config, instances=self._test_instances)
-                self.test_results[name] = result
-                logger.info("Mean cost of the %s on the test instances: %s", name, result)
+            self._test(incumbent, self._test_instances)
         return incumbent
+
+    def _interrupted(self, interrupt: KeyboardInterrupt) -> NoReturn:
+        """Say where the run is, and let the interrupt go on its way."""
+        for progress in self._displays:
+            progress.close()
+        self.optimizer.save()
+        summary = how_it_stands(self.optimizer)
+        print(summary, file=sys.stderr)
+        if in_notebook():  # which would take SystemExit for an attempt to leave it
+            raise interrupt
+        raise RunInterrupted(summary) from None
+
+    def _test(self, incumbent: Configuration, instances: Sequence[str]) -> None:
+        """Run the incumbent and the default on the test instances, and say how they compare."""
+        default = self._scenario.configspace.get_default_configuration()
+        is_default = dict(incumbent) == dict(default)
+        own = self.validate(incumbent, instances)
+        other = own if is_default else self.validate(default, instances)
+        seen = not set(instances).isdisjoint(self._scenario.instances or ())
+        what = "test instances" if seen else "unseen instances"
+        results = TestResults.of(own, other, what=what, is_default=is_default, **self._scale)
+        self.test_results = results
+        assert isinstance(self.optimizer, ACBandOptimizer)
+        self.optimizer.tested(results.verdict)
+        if not any(progress.say(str(results)) for progress in self._displays):
+            logger.info("%s", results)
 
     def validate(
         self,
@@ -382,13 +439,13 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """
         runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
-        n_given = self._acband.n_given
-        if self._acband.configurations.draw(n_given + 1) > n_given:
-            racers["random"] = self._acband.configurations[n_given]
+        n_given = self.intensifier.n_given
+        if self.intensifier.configurations.draw(n_given + 1) > n_given:
+            racers["random"] = self.intensifier.configurations[n_given]
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]
         try:
             report, in_order = rehearse(
-                self._scenario, runner, racers, key, racing=self._acband.racing
+                self._scenario, runner, racers, key, racing=self.intensifier.racing
             )
         finally:
             self._close_runner()
@@ -411,19 +468,25 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             self._scenario,
             self._runner,
             self._runhistory,
-            self._acband,
+            self.intensifier,
             identity=self._identity,
             overwrite=self._overwrite,
         )
 
     def _update_dependencies(self) -> None:
         self._runhistory = LinearRunHistory()
+        self._runhistory.number_of = lambda one: self.intensifier.configurations.number_of(one)
         if self._runner is None:
             self._runner = self._own_runner
         super()._update_dependencies()
 
     @property
-    def _acband(self) -> ACBandIntensifier:
+    def _displays(self) -> list[ProgressCallback]:
+        return [one for one in self._callbacks if isinstance(one, ProgressCallback)]
+
+    @property
+    def intensifier(self) -> ACBandIntensifier:
+        """The intensifier, which asks the engine for races and tells it their outcomes."""
         assert isinstance(self._intensifier, ACBandIntensifier)
         return self._intensifier
 
@@ -431,7 +494,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
-    wanted = sys.stderr.isatty() if progress is None else progress
+    wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
 
 

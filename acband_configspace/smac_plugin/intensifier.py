@@ -178,11 +178,11 @@ class ACBandIntensifier(AbstractIntensifier):
         super().__init__(scenario=scenario, seed=seed)
 
     def with_run(
-        self, *, racing: bool, additional_configs: Sequence[Configuration]
+        self, scenario: Scenario, *, racing: bool, additional_configs: Sequence[Configuration]
     ) -> ACBandIntensifier:
-        """Return the same intensifier for a run in which losers are stopped, or others race too."""
+        """Return it for a run on other instances, where losers are stopped, or others race too."""
         return type(self)(
-            self._scenario,
+            scenario,
             preset=self.settings,
             racing=racing,
             additional_configs=additional_configs,
@@ -426,8 +426,7 @@ class ACBandIntensifier(AbstractIntensifier):
         if end_of(value) is End.CANCELLED:  # nothing is known of it, and nobody needs to know
             return
         self._show_first(info.config, value)
-        if not self._started and is_result(value):
-            self._enter(ToldTrial(info.config, InstanceKey(info.instance, info.seed), value))
+        if self.take_beforehand(info, value):
             return
         number = self.configurations.number_of(info.config)
         if number is None:
@@ -453,12 +452,18 @@ class ACBandIntensifier(AbstractIntensifier):
         """Let the configurations of results that are known race from the start."""
         self._told = list(told)
 
-    def _enter(self, trial: ToldTrial) -> None:
-        self._told.append(trial)
-        if self._recorder is not None:
-            self._recorder.told(self._told)
-        else:
-            self.begin()
+    def take_beforehand(self, info: TrialInfo, value: TrialValue) -> bool:
+        """Let a result that is told before the first race take part; say whether it does."""
+        if self._started or info.seed is None or not is_result(value):
+            return False
+        trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
+        if trial not in self._told:
+            self._told.append(trial)
+            if self._recorder is not None:
+                self._recorder.told(self._told)
+            else:
+                self.begin()
+        return True
 
     def known_beforehand(self) -> dict[TrialOn, TrialValue]:
         """Return the results that were told, on the instances that they are of."""

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from acband_configspace.core.race import Race
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.journal import Journal, Recorded
 from acband_configspace.runlog.records import Header, RaceRecord
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.runners import RaceRunner
@@ -94,6 +95,9 @@ class ACBandOptimizer(SMBO):
         if self._all_crashed:
             self.reset()
         self._stop = False  # what a callback stopped may go on
+        if self._runner is not None and not self._runner.is_running():
+            # An interrupt lost them, and SMAC stops at n_trials before their turn comes again.
+            self._acband.hand_out_again()
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
@@ -152,6 +156,7 @@ class ACBandOptimizer(SMBO):
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
+        self._acband.take_beforehand(info, value)  # it has its number before it has its id
         super().tell(info, value, save=False)
         since = time.monotonic() - self._last_save
         if save and since > max(SAVE_INTERVAL, self._save_seconds / SAVE_SHARE):
@@ -202,6 +207,11 @@ class ACBandOptimizer(SMBO):
         if reason != self._finished_before:
             with self._open_journal() as journal:
                 journal.add_note("finished", reason=reason)
+
+    def tested(self, verdict: Verdict) -> None:
+        """Record how the incumbent compares with the default on test instances."""
+        with self._open_journal() as journal:
+            journal.add_note(VERDICT, **asdict(verdict))
 
     @contextmanager
     def _open_journal(self) -> Iterator[Journal]:

@@ -8,6 +8,7 @@ import pytest
 from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
 from acband_configspace.benchmark.methods.acband import ACBand
 from acband_configspace.benchmark.methods.leapsandbounds import LeapsAndBounds
+from acband_configspace.benchmark.methods.method import Method
 from acband_configspace.benchmark.methods.procrastination import StructuredProcrastination
 from acband_configspace.benchmark.methods.procrastination_confidence import (
     ProcrastinationWithConfidence,
@@ -17,7 +18,7 @@ from acband_configspace.benchmark.methods.registry import METHODS, Setting, buil
 from acband_configspace.benchmark.methods.uniform_racing import UniformRacing
 
 
-def constant_table(*seconds, n_instances=60, cutoff=900.0):
+def constant_table(*seconds: float, n_instances: int = 60, cutoff: float = 900.0) -> RuntimeTable:
     return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
 
 
@@ -25,7 +26,7 @@ SEQUENTIAL = [LeapsAndBounds(), StructuredProcrastination(), ProcrastinationWith
 
 
 @pytest.mark.parametrize("method", [*SEQUENTIAL, UniformRacing(k=3)], ids=lambda m: m.name)
-def test_the_best_of_a_clear_order_is_found(method):
+def test_the_best_of_a_clear_order_is_found(method: Method) -> None:
     table = constant_table(30.0, 4.0, 60.0, 12.0, 200.0, n_instances=300)
     result = method.run(table, seed=1)
     assert result.incumbent == 1
@@ -34,25 +35,25 @@ def test_the_best_of_a_clear_order_is_found(method):
 
 
 @pytest.mark.parametrize("method", SEQUENTIAL, ids=lambda m: m.name)
-def test_the_same_seed_gives_the_same_result(method):
+def test_the_same_seed_gives_the_same_result(method: Method) -> None:
     table = synthetic_table(12, 200, seed=3)
     assert method.run(table, 5) == method.run(table, 5)
 
 
-def test_acband_is_simulate():
+def test_acband_is_simulate() -> None:
     table = synthetic_table(100, 900, seed=0)
     ours, theirs = ACBand(k=4, alpha=0.1).run(table, 7), simulate(table, k=4, alpha=0.1, seed=7)
     assert (ours.incumbent, ours.cpu_time) == (theirs.incumbent, theirs.cpu_time)
     assert (ours.n_configs, ours.configurations) == (theirs.n_configs, theirs.configurations)
 
 
-def test_a_race_costs_k_times_its_winner():
+def test_a_race_costs_k_times_its_winner() -> None:
     table = constant_table(2.0, 7.0, n_instances=10)
     result = UniformRacing(k=2).run(table, seed=0)
     assert (result.cpu_time, result.wall_time) == (2 * 2.0 * 10, 2.0 * 10)
 
 
-def test_procrastination_pays_for_a_run_that_was_put_off_once():
+def test_procrastination_pays_for_a_run_that_was_put_off_once() -> None:
     table = constant_table(5.0)
     for method in (StructuredProcrastination(), ProcrastinationWithConfidence()):
         result = method.run(table, seed=0)
@@ -62,7 +63,7 @@ def test_procrastination_pays_for_a_run_that_was_put_off_once():
         assert result.cpu_time <= 5.0 * table.n_instances
 
 
-def test_lower_bound_of_equal_runtimes():
+def test_lower_bound_of_equal_runtimes() -> None:
     # All 1000 runs took at least 4 s: ∫ from 0 to 4 of 1 / (1 + ε), nothing beyond, where
     # ε = √(9 ln t / r), as in the authors' code since November 2019.
     edges, counts = np.array([0.0, 4.0, 8.0]), np.array([0, 1000, 0])
@@ -71,14 +72,14 @@ def test_lower_bound_of_equal_runtimes():
     assert lower_bound(edges, counts, 100, 500) == 0.0  # ε = 0.75 > 1/2: too few to say anything
 
 
-def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below():
+def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below() -> None:
     fast = LeapsAndBounds().run(constant_table(1.0), seed=0)
     slow = LeapsAndBounds().run(constant_table(30.0), seed=0)
     # The first guess is 16/7 s; 16/7 · 1.25^(p-1) > 30 first for p = 13.
     assert (fast.extra["phases"], slow.extra["phases"]) == (1, 13)
 
 
-def test_leaps_and_bounds_resumes_its_runs():
+def test_leaps_and_bounds_resumes_its_runs() -> None:
     """13 phases, and yet no second of any of the 60 instances is paid twice."""
     result = LeapsAndBounds().run(constant_table(30.0), seed=0)
     assert result.cpu_time == pytest.approx(60 * 30.0)
@@ -86,7 +87,7 @@ def test_leaps_and_bounds_resumes_its_runs():
     assert result.cpu_time_with_repeats <= n_runs * 30.0
 
 
-def test_every_method_can_be_built_by_name():
+def test_every_method_can_be_built_by_name() -> None:
     setting = Setting(alpha=0.05, delta=0.05, ks=(2, 4), etas=(4,))
     names = [method.name for family in METHODS for method in build(family, setting)]
     assert len(names) == len(set(names)) == 16

@@ -7,6 +7,7 @@ import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,7 +183,7 @@ def test_minisat_has_answered_whatever_the_exit_code() -> None:
         MINISAT.seconds(RacerReport(End.CRASHED, 0.0, output="PARSE ERROR!"), 1.0)
 
 
-def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families():
+def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families() -> None:
     drawn = [formula(1, index) for index in range(len(FAMILIES))]
     assert drawn == [formula(1, index) for index in range(len(FAMILIES))]
     assert [one.family.split()[0] for one in drawn] == list(FAMILIES)
@@ -192,11 +193,11 @@ def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families():
         assert all(clause for clause in one.clauses)
 
 
-def test_dimacs():
+def test_dimacs() -> None:
     assert Formula("toy", 2, ((1, -2), (2,))).as_dimacs() == "c toy\np cnf 2 2\n1 -2 0\n2 0\n"
 
 
-def test_factoring_finds_the_factors():
+def test_factoring_finds_the_factors() -> None:
     """By brute force over the inputs: the circuit multiplies."""
     from acband_configspace.benchmark.recording import cnf
 
@@ -208,11 +209,11 @@ def test_factoring_finds_the_factors():
         assert found == sum(bits)
 
 
-def literal(values, number):
+def literal(values: Any, number: int) -> Any:
     return values[number] if number > 0 else not values[-number]
 
 
-def solve_by_propagation(circuit, bits):
+def solve_by_propagation(circuit: Any, bits: Any) -> Any:
     values = dict(enumerate(bits, start=1))
     while len(values) < circuit.n:
         for clause in circuit.clauses:
