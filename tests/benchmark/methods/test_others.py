@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from table_helpers import constant_table
 
-from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
+from acband_configspace.benchmark import simulate, synthetic_table
 from acband_configspace.benchmark.methods.acband import ACBand
 from acband_configspace.benchmark.methods.leapsandbounds import LeapsAndBounds
 from acband_configspace.benchmark.methods.method import Method
