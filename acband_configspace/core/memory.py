@@ -92,18 +92,15 @@ class Memory:
         """Return whether a configuration has finished on any of these instances."""
         return any(math.isfinite(self.finishing_cost(configuration, i)) for i in instances)
 
-    def total(self, configuration: int, instances: Sequence[int], power: float = 1.0) -> Total:
-        """Return the sum of costs, to a power, over instances; UNKNOWN if one of them is."""
-        known = self.total_so_far(configuration, instances, power)
+    def total(self, configuration: int, instances: Sequence[int]) -> Total:
+        """Return the sum of costs over instances; UNKNOWN if one of them is."""
+        known = self.total_so_far(configuration, instances)
         return known if self.knows_all(configuration, instances) else UNKNOWN
 
-    def total_so_far(
-        self, configuration: int, instances: Iterable[int], power: float = 1.0
-    ) -> Total:
-        """Return the sum of costs, to a power, over those of the instances that are known."""
+    def total_so_far(self, configuration: int, instances: Iterable[int]) -> Total:
+        """Return the sum of costs over those of the instances that are known."""
         met = self._costs.get(configuration, {})
-        costs = [met[instance] for instance in instances if instance in met]
-        return _sum(costs if power == 1.0 else [cost**power for cost in costs])
+        return _sum([met[instance] for instance in instances if instance in met])
 
     def is_better(self, one: int, other: int) -> bool:
         """Return whether one is better than the other on what is known of both.
