@@ -17,12 +17,14 @@ from typing import Any
 
 from ConfigSpace import (
     Categorical,
+    CategoricalHyperparameter,
     ConfigurationSpace,
     EqualsCondition,
     Float,
     InCondition,
     Integer,
 )
+from ConfigSpace.hyperparameters import Hyperparameter
 
 CUTOFF = 5.0
 PAR = 10.0
@@ -53,7 +55,7 @@ def make_space() -> ConfigurationSpace:
         "Berkmin": [Integer("berkmin-checked", (1, 1024), default=512, log=True)],
     }
     first = Integer("restart-first", (10, 1000), default=100, log=True)
-    by_restarts = {
+    by_restarts: dict[str, Hyperparameter[Any, Any]] = {
         "D": Float("restart-share", (0.4, 1.0), default=0.7),
         "x": Float("restart-factor", (1.01, 2.0), default=1.5),
         "+": Integer("restart-step", (1, 1000), default=100, log=True),
@@ -90,7 +92,7 @@ def make_space() -> ConfigurationSpace:
     return space
 
 
-def _switch(name: str, default: str) -> Categorical:
+def _switch(name: str, default: str) -> CategoricalHyperparameter:
     return Categorical(name, ["yes", "no"], default=default)
 
 

@@ -103,7 +103,8 @@ METHODS = {
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse(argv)
     if arguments.one:
-        run_here(*arguments.one, arguments)
+        job, method, seed, path = arguments.one
+        run_here(job, method, int(seed), path, arguments)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         arguments.keep = Path(arguments.keep or folder).resolve()
@@ -169,12 +170,12 @@ def run_apart(job_name: str, method: str, seed: int, arguments: argparse.Namespa
     return Run(**{**values, "trajectory": [tuple(item) for item in values["trajectory"]]})
 
 
-def run_here(job: str, method: str, seed: str, path: str, arguments: argparse.Namespace) -> None:
+def run_here(job: str, method: str, seed: int, path: str, arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         JOBS[job].train(instance_folder(job, arguments))  # written before the clock starts
         task = Task(
             job_name=job,
-            seed=int(seed),
+            seed=seed,
             seconds=arguments.seconds,
             n_trials=arguments.trials,
             workers=arguments.workers,

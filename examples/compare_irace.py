@@ -73,7 +73,7 @@ def run_irace(task: Task) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     _write_files(folder, space, task.train or [""])
     workers = task.workers if job.timed else 1
-    limit = SHARE_OF_TIME * task.seconds * workers if job.timed else task.n_trials
+    limit = round(SHARE_OF_TIME * task.seconds * workers) if job.timed else task.n_trials
     with worker_pool(task) as pool, _Server(task, space, pool) as server:
         start = time.perf_counter()
         arguments = [
@@ -117,7 +117,7 @@ class _Server(socketserver.ThreadingTCPServer):
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception: Any) -> None:
         self.shutdown()
         super().__exit__(*exception)
 

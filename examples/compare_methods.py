@@ -161,6 +161,7 @@ def make_target(job: Job, names: list[str]) -> Callable[..., float]:
 
 def make_scenario(task: Task, **own: Any) -> Scenario:
     """Return the scenario of a task."""
+    limits: dict[str, Any]
     if task.job.timed:
         limits = {"walltime_limit": task.seconds, "n_trials": NO_LIMIT, "n_workers": task.workers}
     else:
@@ -323,11 +324,11 @@ def _suggested(trial: Any, space: ConfigurationSpace) -> dict[str, Any]:
         elif isinstance(parameter, OrdinalHyperparameter):  # Optuna knows no order but numbers'
             config[name] = parameter.sequence[trial.suggest_int(name, 0, parameter.size - 1)]
         elif isinstance(parameter, IntegerHyperparameter):
-            bounds = int(parameter.lower), int(parameter.upper)
-            config[name] = trial.suggest_int(name, *bounds, log=parameter.log)
+            low, high = int(parameter.lower), int(parameter.upper)
+            config[name] = trial.suggest_int(name, low, high, log=parameter.log)
         elif isinstance(parameter, FloatHyperparameter):
-            bounds = float(parameter.lower), float(parameter.upper)
-            config[name] = trial.suggest_float(name, *bounds, log=parameter.log)
+            lower, upper = float(parameter.lower), float(parameter.upper)
+            config[name] = trial.suggest_float(name, lower, upper, log=parameter.log)
         else:
             raise TypeError(f"{parameter} must be a category, an order or a number")
     return plain(config)

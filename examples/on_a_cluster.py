@@ -16,10 +16,12 @@ come and go meanwhile, and if this script is stopped it goes on where it was whe
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from ConfigSpace import Categorical, ConfigurationSpace, Float
 from dask.distributed import Client, LocalCluster
@@ -28,7 +30,7 @@ from smac import Scenario
 from acband_configspace import ACBandFacade
 
 
-def solve(config, instance, seed=0):
+def solve(config: Mapping[str, Any], instance: str, seed: int = 0) -> None:
     """Solve a random satisfiability problem by local search; how long it takes is what counts."""
     random = Random(instance)
     n_variables = 60
@@ -50,14 +52,14 @@ def solve(config, instance, seed=0):
             truth[variable] = not truth[variable]
 
 
-def _breaks(clauses, truth, variable):
+def _breaks(clauses: Any, truth: Any, variable: Any) -> Any:
     """Count the clauses that only this variable keeps true."""
     return sum(
         [abs(x) for x in clause if truth[abs(x)] == (x > 0)] == [variable] for clause in clauses
     )
 
 
-def space():
+def space() -> Any:
     space = ConfigurationSpace(seed=0)
     space.add(
         Float("noise", (0.0, 1.0), default=0.9),
@@ -68,13 +70,13 @@ def space():
 
 
 @contextmanager
-def connect(arguments):
+def connect(arguments: Any) -> Iterator[Any]:
     """Connect to the scheduler that was asked for."""
     if arguments.scheduler:
         with Client(arguments.scheduler) as client:
             yield client
     elif arguments.slurm:
-        from dask_jobqueue import SLURMCluster
+        from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]
 
         cluster = SLURMCluster(
             queue="normal",  # the partition
@@ -95,7 +97,7 @@ def connect(arguments):
             yield client
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -31,6 +31,7 @@ from ConfigSpace import (
     GreaterThanCondition,
     Integer,
 )
+from ConfigSpace.hyperparameters import Hyperparameter
 from smac import Scenario
 
 from acband_configspace import ACBandFacade
@@ -111,7 +112,7 @@ def to_arguments(
 def make_space() -> ConfigurationSpace:
     """Return 14 options of MiniSat under their own names, its defaults as the default."""
 
-    def switch(name: str, default: str) -> Categorical:
+    def switch(name: str, default: str) -> Hyperparameter[Any, Any]:
         return Categorical(name, ["on", "off"], default=default)
 
     space = ConfigurationSpace(name="MiniSat")

@@ -19,12 +19,12 @@ BLOCKS = re.findall(
 )
 
 
-def test_there_is_code_with_output():
+def test_there_is_code_with_output() -> None:
     assert sum(bool(output) for _, output in BLOCKS) >= 2
 
 
 @pytest.mark.parametrize(("code", "output"), BLOCKS, ids=range(len(BLOCKS)))
-def test_the_code_runs_and_prints_what_it_says(code, output, tmp_path):
+def test_the_code_runs_and_prints_what_it_says(code: str, output: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(code, encoding="utf-8")
     package = str(Path(acband_configspace.__file__).parents[1])
@@ -44,12 +44,12 @@ def test_the_code_runs_and_prints_what_it_says(code, output, tmp_path):
         ]
 
 
-def test_the_two_commands_are_there():
+def test_the_two_commands_are_there() -> None:
     commands = re.findall(r"^pip install .*$", README, re.MULTILINE)
     assert len(commands) == 2
     assert commands[1].endswith("python -m pytest")
 
 
-def test_files_it_names_exist():
+def test_files_it_names_exist() -> None:
     for name in re.findall(r"\b(examples/\w+\.\w+)", README):
         assert (ROOT / name).exists(), name

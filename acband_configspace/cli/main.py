@@ -12,7 +12,7 @@ from acband_configspace._version import __version__
 from acband_configspace.cli import exit_codes
 from acband_configspace.cli.errors import InputError, suggestion
 
-_COMMANDS = ("run", "check", "plan", "report", "validate", "show", "convert", "new")
+_COMMANDS = ("run", "check", "plan", "report", "validate", "show", "convert", "new", "recover")
 _BENCHMARK = "benchmark"
 
 _DESCRIPTION = """Tune a solver without writing Python.

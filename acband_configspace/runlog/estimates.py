@@ -12,11 +12,7 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.statistics import Floats
 from acband_configspace.runlog.records import RaceRecord
-
-#: An interval is given from so many common instances on: from fewer it would say little.
-ENOUGH_PAIRS = 5
-#: How often pairs are drawn again for an interval.
-N_RESAMPLES = 1000
+from acband_configspace.runlog.verdict import ENOUGH_PAIRS, paired_interval, ratio_of_means
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,14 +291,6 @@ def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparis
 
 
 def _ratio_interval(pairs: Pairs) -> tuple[float, float] | None:
-    """Return an interval of the ratio of means, by drawing pairs again (the bootstrap)."""
-    n = len(pairs)
-    if n < ENOUGH_PAIRS or min(pairs.first.min(), pairs.second.min()) <= 0:
+    if not len(pairs) or min(pairs.first.min(), pairs.second.min()) <= 0:
         return None
-    rng = np.random.default_rng(0)
-    ratios = np.empty(N_RESAMPLES)
-    for i in range(N_RESAMPLES):
-        drawn = rng.integers(n, size=n)
-        ratios[i] = pairs.first[drawn].mean() / pairs.second[drawn].mean()
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return float(low), float(high)
+    return paired_interval(pairs.first, pairs.second, ratio_of_means)

@@ -83,18 +83,7 @@ class Journal:
         line = _encoded(header_line(header, identity))
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._take_lock()
-        new = self.path.with_name(f"{self.path.name}.new")  # the lock says that nobody else has it
-        try:
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-            try:
-                _write_all(descriptor, line)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            os.replace(new, self.path)
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
+        replace_whole(self.path, line)
         self._races, self._configurations = set(), set()
         self._open(len(line))
 
@@ -291,13 +280,10 @@ class _Reader:
                 self.n_bytes += len(raw)
 
     def _decoded(self, raw: bytes) -> dict[str, Any]:
-        text, end = raw[:-_N_CHECKSUM], raw[-_N_CHECKSUM:]
-        if end != _CHECKSUM.format(zlib.crc32(text)).encode():
-            raise self._error("is damaged: it does not agree with its checksum")
-        line = json.loads(text + b"}")
-        if not isinstance(line, dict):
-            raise self._error("is not a JSON object")
-        return line
+        try:
+            return decoded(raw)
+        except ValueError as error:
+            raise self._error(str(error)) from None
 
     def _check_format(self, raw: bytes) -> None:
         """Refuse what is in another format, whose lines may have no checksums."""
@@ -317,9 +303,36 @@ class _Reader:
         return JournalError(str(self._path), self._n_lines, problem)
 
 
+def decoded(raw: bytes) -> dict[str, Any]:
+    """Return what a line holds; a ValueError says what is wrong with it."""
+    text, end = raw[:-_N_CHECKSUM], raw[-_N_CHECKSUM:]
+    if end != _CHECKSUM.format(zlib.crc32(text)).encode():
+        raise ValueError("is damaged: it does not agree with its checksum")
+    line = json.loads(text + b"}")
+    if not isinstance(line, dict):
+        raise ValueError("is not a JSON object")
+    return line
+
+
 def _encoded(line: Mapping[str, Any]) -> bytes:
     text = as_json(line).encode()[:-1]  # the checksum goes before the closing brace
     return text + _CHECKSUM.format(zlib.crc32(text)).encode()
+
+
+def replace_whole(path: Path, content: bytes) -> None:
+    """Put new content in the place of a file that is locked, once all of it is on disk."""
+    new = path.with_name(f"{path.name}.new")  # the lock says that nobody else has it
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        try:
+            _write_all(descriptor, content)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

@@ -70,7 +70,7 @@ class Run:
         """
         directory = Path(directory)
         try:
-            recorded = read_journal(_journal_in(directory))
+            recorded = read_journal(journal_in(directory))
         except JournalError as error:
             raise NoRunError(str(error)) from error
         return cls(directory, recorded, recorded.finished or _finished(directory), statistic)
@@ -235,7 +235,8 @@ def _trials(races: Iterable[RaceRecord], *, results_kept: bool) -> Iterator[Tria
             yield Trial(race, racer, record, fate, reused)
 
 
-def _journal_in(directory: Path) -> Path:
+def journal_in(directory: Path) -> Path:
+    """Return the journal of a run; a NoRunError says what is wrong with the directory."""
     path = directory / JOURNAL
     if not directory.is_dir():
         raise NoRunError(f"{directory} is not a directory")

@@ -30,6 +30,7 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.estimates import Lead
 from acband_configspace.runlog.replay import FATES, Run, Trial
 from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.runlog.words import counted, number, seconds, verdict
 
 #: More configurations than this make the page slow to open; the CSV file has them all.
@@ -99,13 +100,13 @@ def html_report(run: Run | str | Path | object) -> str:
         The run, its directory, or its facade.
     """
     run = Run.of(run)
-    note = run.recorded.note("verdict")
+    note = run.recorded.note(VERDICT)
     page = _environment().get_template("report.html").render(
         title=f"AC-Band run {run.directory.parent.name}",
         directory=run.directory,
         state=_state(run),
         verdict=verdict(run),
-        tested=None if note is None else note.values.get("text"),
+        tested=None if note is None else Verdict.of_note(note.values),
         problem=run.problem,
         tiles=_tiles(run),
         sections=[*_sections(run)],

@@ -131,6 +131,17 @@ def play(recorded: Recorded, statistic: Statistic | None = None) -> Played:
         return _from_races_alone(recorded, f"the engine does not take in its journal: {error}")
 
 
+def playable(recorded: Recorded) -> list[RaceRecord]:
+    """Return the races that the engine takes in, of a journal in which others may be missing.
+
+    What depends on a missing race is left out, so that what is left could have been recorded
+    just so: the missing ones were still running.
+    """
+    if not recorded.races:
+        return []
+    return _Player(recorded, None).take_in_what_fits()
+
+
 Place = tuple[int, int, int]
 """Pass, epoch and round."""
 EpochPlace = tuple[int, int]
@@ -200,6 +211,20 @@ class _Player:
                 leader = engine.leader
                 changes.append((record, leader))
         return Played(tuple(self._epochs(leader)), tuple(changes))
+
+    def take_in_what_fits(self) -> list[RaceRecord]:
+        """Take in each race that could be run at its time; return those."""
+        taken = []
+        self._take_races()
+        for record in self._recorded.races:
+            try:
+                race = self._race_of(record)
+            except ReplayError:
+                continue
+            self._engine.tell(race, record.outcome)
+            self._take_races()
+            taken.append(record)
+        return taken
 
     def _race_of(self, record: RaceRecord) -> Race:
         race = self._handed_out.pop(record.id, None)

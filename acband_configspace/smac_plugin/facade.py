@@ -18,6 +18,7 @@ from smac.callback.callback import Callback
 from smac.facade.random_facade import RandomFacade
 from smac.initial_design.abstract_initial_design import AbstractInitialDesign
 from smac.initial_design.default_design import DefaultInitialDesign
+from smac.intensifier.abstract_intensifier import AbstractIntensifier
 from smac.model.random_model import RandomModel
 from smac.random_design.abstract_random_design import AbstractRandomDesign
 from smac.runhistory.encoder.encoder import RunHistoryEncoder
@@ -40,7 +41,12 @@ from acband_configspace.smac_plugin.progress import ProgressCallback
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
-from acband_configspace.smac_plugin.scenario import own_copy, refuse_unsupported, validation_keys
+from acband_configspace.smac_plugin.scenario import (
+    hold_back,
+    own_copy,
+    refuse_unsupported,
+    validation_keys,
+)
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
 from acband_configspace.smac_plugin.smac_arguments import (
     OF_DESIGNS,
@@ -49,7 +55,7 @@ from acband_configspace.smac_plugin.smac_arguments import (
     warn_of_ignored,
     without_ignored,
 )
-from acband_configspace.smac_plugin.validation import Validation, validate
+from acband_configspace.smac_plugin.validation import TestResults, Validation, validate
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +110,10 @@ class ACBandFacade(RandomFacade):
         Whether to show a :class:`ProgressCallback`: by default if the standard error stream is a
         terminal and no such callback is given.
     test_instances : list of str | None
-        The incumbent and the default are validated on them at the end: see ``test_results``.
+        The incumbent and the default are run on them at the end, and compared: see
+        ``test_results``.
+    test_share : float | None
+        In their place: the share of the scenario's instances that is held back for it.
     dask_client : Client | None
         Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
         ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
@@ -119,6 +128,8 @@ class ACBandFacade(RandomFacade):
 statistic, early_stopping, playoff, spend
         Options of :class:`ACBandIntensifier`, unless an ``intensifier`` is given.
 
+    intensifier : ACBandIntensifier | None
+        One of SMAC's is ignored with a warning.
     model, acquisition_function, acquisition_maximizer, random_design, \
 multi_objective_algorithm, runhistory_encoder, config_selector
         Taken so that a script of SMAC's runs, and ignored with a warning: no surrogate is built.
@@ -138,9 +149,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         to_arguments: Callable[..., Sequence[object]] | None = None,
         success_codes: Collection[int] | None = None,
         read_result: Callable[[str, int], ScriptReport | None] | None = None,
-        intensifier: ACBandIntensifier | None = None,
+        intensifier: AbstractIntensifier | None = None,
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
+        test_share: float | None = None,
         logging_level: int | Path | Literal[False] | None = None,
         callbacks: list[Callback] | None = None,
         progress: bool | None = None,
@@ -188,7 +200,16 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             test_instances=test_instances,
         )
         ignored = [name for name in IGNORED if arguments[name] is not None]
+        if isinstance(intensifier, AbstractIntensifier) and not isinstance(
+            intensifier, ACBandIntensifier
+        ):
+            ignored.append("intensifier")
+            intensifier = None
         warn_of_ignored("ACBandFacade", ignored)
+        if test_share is not None:
+            if test_instances is not None:
+                raise TypeError("test_share must be None if test_instances are given")
+            scenario, test_instances = hold_back(scenario, test_share)
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
         added = configs_of(initial_design)
@@ -207,8 +228,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         code = (target_function, to_arguments, read_result)
         scenario = own_copy(scenario, name_of(self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
-        self.test_results: dict[str, Validation] = {}
-        """With ``test_instances``: the incumbent's and the default's costs on them, at the end."""
+        self._scale = {"racing": racing, "par": par, "cutoff": scenario.trial_walltime_limit}
+        self.test_results: TestResults | None = None
+        """After ``optimize``, with ``test_instances`` or ``test_share``: how good the incumbent is
+        beside the default. ``print`` it for the verdict."""
         self._own_runner = _runner_for(
             scenario,
             target_function,
@@ -246,9 +269,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             )
         # Made before there was a facade, it knows neither how trials are run nor what else races.
         racing, added = options["racing"], options["additional_configs"]
-        if racing == intensifier.racing and not added:
+        same = scenario.instances == intensifier._scenario.instances
+        if racing == intensifier.racing and not added and same:
             return intensifier
-        return intensifier.with_run(racing=racing, additional_configs=added)
+        return intensifier.with_run(scenario, racing=racing, additional_configs=added)
 
     @staticmethod
     def get_intensifier(  # type: ignore[override]
@@ -305,7 +329,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     @property
     def schedule(self) -> Schedule | SearchSchedule:
         """The plan: what will be done, before anything runs."""
-        return self._acband.schedule
+        return self.intensifier.schedule
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -335,17 +359,27 @@ multi_objective_algorithm, runhistory_encoder, config_selector
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
         finally:
             self._close_runner()
-            for callback in self._callbacks:
-                if isinstance(callback, ProgressCallback):
-                    callback.close()  # SMAC tells callbacks of the end, but of no exception
+            for progress in self._displays:
+                progress.close()  # SMAC tells callbacks of the end, but of no exception
         assert not isinstance(incumbent, list)  # one objective, one incumbent
         if self._test_instances is not None and incumbent is not None:
-            default = self._scenario.configspace.get_default_configuration()
-            for name, config in {"incumbent": incumbent, "default": default}.items():
-                result = self.validate(config, instances=self._test_instances)
-                self.test_results[name] = result
-                logger.info("Mean cost of the %s on the test instances: %s", name, result)
+            self._test(incumbent, self._test_instances)
         return incumbent
+
+    def _test(self, incumbent: Configuration, instances: Sequence[str]) -> None:
+        """Run the incumbent and the default on the test instances, and say how they compare."""
+        default = self._scenario.configspace.get_default_configuration()
+        is_default = dict(incumbent) == dict(default)
+        own = self.validate(incumbent, instances)
+        other = own if is_default else self.validate(default, instances)
+        seen = not set(instances).isdisjoint(self._scenario.instances or ())
+        what = "test instances" if seen else "unseen instances"
+        results = TestResults.of(own, other, what=what, is_default=is_default, **self._scale)
+        self.test_results = results
+        assert isinstance(self.optimizer, ACBandOptimizer)
+        self.optimizer.tested(results.verdict)
+        if not any(progress.say(str(results)) for progress in self._displays):
+            logger.info("%s", results)
 
     def validate(
         self,
@@ -382,13 +416,13 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """
         runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
-        n_given = self._acband.n_given
-        if self._acband.configurations.draw(n_given + 1) > n_given:
-            racers["random"] = self._acband.configurations[n_given]
+        n_given = self.intensifier.n_given
+        if self.intensifier.configurations.draw(n_given + 1) > n_given:
+            racers["random"] = self.intensifier.configurations[n_given]
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]
         try:
             report, in_order = rehearse(
-                self._scenario, runner, racers, key, racing=self._acband.racing
+                self._scenario, runner, racers, key, racing=self.intensifier.racing
             )
         finally:
             self._close_runner()
@@ -411,7 +445,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             self._scenario,
             self._runner,
             self._runhistory,
-            self._acband,
+            self.intensifier,
             identity=self._identity,
             overwrite=self._overwrite,
         )
@@ -423,7 +457,12 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         super()._update_dependencies()
 
     @property
-    def _acband(self) -> ACBandIntensifier:
+    def _displays(self) -> list[ProgressCallback]:
+        return [one for one in self._callbacks if isinstance(one, ProgressCallback)]
+
+    @property
+    def intensifier(self) -> ACBandIntensifier:
+        """The intensifier, which asks the engine for races and tells it their outcomes."""
         assert isinstance(self._intensifier, ACBandIntensifier)
         return self._intensifier
 

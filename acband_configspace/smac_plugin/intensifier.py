@@ -178,11 +178,11 @@ class ACBandIntensifier(AbstractIntensifier):
         super().__init__(scenario=scenario, seed=seed)
 
     def with_run(
-        self, *, racing: bool, additional_configs: Sequence[Configuration]
+        self, scenario: Scenario, *, racing: bool, additional_configs: Sequence[Configuration]
     ) -> ACBandIntensifier:
-        """Return the same intensifier for a run in which losers are stopped, or others race too."""
+        """Return it for a run on other instances, where losers are stopped, or others race too."""
         return type(self)(
-            self._scenario,
+            scenario,
             preset=self.settings,
             racing=racing,
             additional_configs=additional_configs,

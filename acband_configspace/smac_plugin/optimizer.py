@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from acband_configspace.core.race import Race
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.journal import Journal, Recorded
 from acband_configspace.runlog.records import Header, RaceRecord
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.runners import RaceRunner
@@ -202,6 +203,11 @@ class ACBandOptimizer(SMBO):
         if reason != self._finished_before:
             with self._open_journal() as journal:
                 journal.add_note("finished", reason=reason)
+
+    def tested(self, verdict: Verdict) -> None:
+        """Record how the incumbent compares with the default on test instances."""
+        with self._open_journal() as journal:
+            journal.add_note(VERDICT, **asdict(verdict))
 
     @contextmanager
     def _open_journal(self) -> Iterator[Journal]:

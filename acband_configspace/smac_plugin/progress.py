@@ -145,6 +145,7 @@ class ProgressCallback(Callback):
     def __init__(self, *, console: Console | None = None) -> None:
         super().__init__()
         self._console = console
+        self._console_in_use: Console | None = None
         self._live: Live | None = None
         self._open = ExitStack()
         self._last = -math.inf
@@ -159,6 +160,7 @@ class ProgressCallback(Callback):
         if not console.is_terminal:
             return
         self.close()
+        self._console_in_use = console
         # No thread draws: targets may fork this process. What the script prints to a file or
         # a pipe must go on to do so.
         self._live = Live(
@@ -189,6 +191,13 @@ class ProgressCallback(Callback):
         self._last = -math.inf
         self._draw(smbo)
         self.close()
+
+    def say(self, text: str) -> bool:
+        """Print a text where the picture was; return False if there was none."""
+        if self._console_in_use is None:
+            return False
+        self._console_in_use.print(text, markup=False, highlight=False, soft_wrap=True)
+        return True
 
     def close(self) -> None:
         """Stop drawing and give the terminal back; also when nothing was drawn."""

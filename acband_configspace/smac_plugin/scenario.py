@@ -50,6 +50,25 @@ def own_copy(scenario: Scenario, name: str) -> Scenario:
     return own
 
 
+def hold_back(scenario: Scenario, share: float) -> tuple[Scenario, list[str]]:
+    """Return a scenario without a share of its instances, drawn by its seed, and that share."""
+    if not 0 < real_number("test_share", share) < 1:
+        raise ValueError(f"test_share must lie between 0 and 1 but got {share!r}")
+    names = scenario.instances
+    if names is None or len(names) < 2:
+        n_there = 0 if names is None else len(names)
+        raise ValueError(f"test_share must have two instances or more to share but got {n_there}")
+    n_tests = min(max(1, round(share * len(names))), len(names) - 1)
+    drawn = set(np.random.default_rng([scenario.seed, 4]).permutation(len(names))[:n_tests])
+    own = copy.copy(scenario)
+    kept = [name for i, name in enumerate(names) if i not in drawn]
+    object.__setattr__(own, "instances", kept)
+    if scenario.instance_features is not None:
+        features = {name: scenario.instance_features[name] for name in kept}
+        object.__setattr__(own, "instance_features", features)
+    return own, [name for i, name in enumerate(names) if i in drawn]
+
+
 def refuse_unsupported(scenario: Scenario) -> None:
     """Raise an error that names what of the scenario AC-Band cannot do."""
     if not isinstance(scenario, Scenario):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from ConfigSpace import Configuration
 from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
 from smac.runner.abstract_runner import AbstractRunner
+
+from acband_configspace.runlog.verdict import Verdict
+from acband_configspace.smac_plugin.trial_values import cost_of
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,33 @@ class Validation(float):
     def __reduce__(self) -> tuple[type[Validation], tuple[tuple[ValidatedTrial, ...]]]:
         """Let copies and pickles be made of the trials: a float alone does not have them."""
         return Validation, (self.trials,)
+
+
+@dataclass(frozen=True)
+class TestResults:
+    """What a run is worth: its incumbent and the default on the test instances."""
+
+    __test__ = False  # pytest would take it for a test
+
+    incumbent: Validation
+    default: Validation
+    verdict: Verdict
+    """How they compare, in figures and in a sentence."""
+
+    @classmethod
+    def of(cls, incumbent: Validation, default: Validation, **options: Any) -> TestResults:
+        """Compare two validations on the same instances, by options of :meth:`Verdict.of`."""
+        costs = [
+            [cost_of(trial.value) for trial in validation.trials]
+            for validation in (incumbent, default)
+        ]
+        return cls(incumbent, default, Verdict.of(costs[0], costs[1], **options))
+
+    def __str__(self) -> str:
+        return str(self.verdict)
+
+    def _repr_html_(self) -> str:
+        return self.verdict._repr_html_()
 
 
 def validate(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from cli_helpers import needs_minisat, write_formulas
+from cli_helpers import MINISAT_COST_TOML, MINISAT_TOML, needs_minisat, write_formulas
 from dask.distributed import LocalCluster
-from test_acband_end_to_end import MINISAT_COST_TOML, MINISAT_TOML
 
 from acband_configspace.cli.main import main
 
 
 @needs_minisat
 @pytest.mark.parametrize("text", [MINISAT_TOML, MINISAT_COST_TOML], ids=["time", "cost"])
-def test_a_run_on_a_cluster(text, tmp_path, monkeypatch, capsys):
+def test_a_run_on_a_cluster(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("train", "test"):
         write_formulas(tmp_path / name, 6)
@@ -25,7 +28,9 @@ def test_a_run_on_a_cluster(text, tmp_path, monkeypatch, capsys):
     assert "As a command line:" in capsys.readouterr().out
 
 
-def test_scheduler_and_slurm_are_two_things(tmp_path, monkeypatch, capsys):
+def test_scheduler_and_slurm_are_two_things(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = MINISAT_COST_TOML[: MINISAT_COST_TOML.index("[instances]")] + "[budget]\ntrials = 9\n"
     (tmp_path / "scenario.toml").write_text(text)

@@ -8,40 +8,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_helpers import kill_once_it_races, needs_clasp, needs_minisat, write_formulas
+from cli_helpers import (
+    MINISAT_COST_TOML,
+    MINISAT_TOML,
+    kill_once_it_races,
+    needs_clasp,
+    needs_minisat,
+    write_formulas,
+)
 from cli_helpers import write_script as script
 
 from acband_configspace.cli.main import main
-
-MINISAT_SPACE = """\
-luby = { values = ["on", "off"], default = "on" }
-rinc = { range = [1.1, 4.0], default = 2.0 }
-rfirst = { range = [10, 1000], default = 100, log = true }
-elim = { values = ["on", "off"], default = "on" }
-grow = { range = [-10, 30], default = 0, when = 'elim == "on"' }
-"""
-
-MINISAT_TOML = f"""\
-[target]
-command = ["minisat", "-verb=0", "{{parameters}}", "{{instance}}"]
-parameter = "-{{name}}={{value}}"
-on = "-{{name}}"
-off = "-no-{{name}}"
-success = [10, 20]
-minimise = "wall time"
-cutoff = 2
-[space]
-{MINISAT_SPACE}
-[instances]
-train = "train"
-test = "test/*.cnf"
-[budget]
-trials = 40
-"""
-
-MINISAT_COST_TOML = MINISAT_TOML.replace('"-verb=0"', '"-verb=1"').replace(
-    'minimise = "wall time"', "minimise = \"cost\"\npattern = '^conflicts *: ([0-9]+)'"
-)
 
 CLASP_TOML = """\
 [target]
@@ -181,7 +158,9 @@ def set_up(folder: Path, which: str) -> list[str]:
         pytest.param("irace capped", marks=needs_minisat),
     ],
 )
-def test_from_check_to_report(which, tmp_path, monkeypatch, capsys):
+def test_from_check_to_report(
+    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "my folder"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -201,8 +180,8 @@ def test_from_check_to_report(which, tmp_path, monkeypatch, capsys):
     after = journal.read_bytes()
     assert after.startswith(before[: before.rindex(b"\n")])  # nothing was run again
     assert len(after) > len(before)
-    told = capsys.readouterr().out.splitlines()
-    tuned = told[told.index("As a command line:") + 1].strip()
+    lines = capsys.readouterr().out.splitlines()
+    tuned = lines[lines.index("As a command line:") + 1].strip()
     assert main(["show", "run", "--command"]) == 0
     assert capsys.readouterr().out.strip() == tuned
 
@@ -228,7 +207,9 @@ def _names(folder: Path) -> list[str]:
 
 
 @needs_minisat
-def test_the_same_run_with_and_without_a_kill(tmp_path, monkeypatch, capsys):
+def test_the_same_run_with_and_without_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With a cost that can be repeated, the winner is that of an undisturbed run."""
     monkeypatch.chdir(tmp_path)
     set_up(tmp_path, "aclib quality")
@@ -245,7 +226,9 @@ def test_the_same_run_with_and_without_a_kill(tmp_path, monkeypatch, capsys):
 
 
 @needs_minisat
-def test_another_target_in_the_same_directory_is_refused(tmp_path, monkeypatch, capsys):
+def test_another_target_in_the_same_directory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     set_up(tmp_path, "toml cost")
     command = ["run", ".", "--output", "run", "--quiet", "--trials", "20"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given
@@ -19,7 +20,7 @@ from acband_configspace.cli.command_lines import (
 VALUES = {"rinc": np.float64(2.0), "luby": np.str_("on"), "n": np.int64(3), "odd one": "a b"}
 
 
-def test_a_template():
+def test_a_template() -> None:
     line = TemplateCommand(
         ("solve", "--t={cutoff}", "{parameters}", "-s{seed}", "{{x}}"),
         parameter=("-{name}", "{value}"),
@@ -34,19 +35,19 @@ def test_a_template():
     ]
 
 
-def test_parameters_and_instance_come_last_by_default():
+def test_parameters_and_instance_come_last_by_default() -> None:
     assert TemplateCommand(("solve",)).words({"a": 1}, "i", 0, None) == ["solve", "--a=1", "i"]
     assert TemplateCommand(("solve",)).words({"a": 1}, None, 0, None) == ["solve", "--a=1"]
 
 
-def test_instances_are_files_of_the_folder_or_names(tmp_path):
+def test_instances_are_files_of_the_folder_or_names(tmp_path: Path) -> None:
     (tmp_path / "i.cnf").touch()
     line = TemplateCommand(("solve",), folder=str(tmp_path))
     assert line.words({}, "i.cnf", 0, None)[-1] == str(tmp_path / "i.cnf")
     assert line.words({}, "other", 0, None)[-1] == "other"
 
 
-def test_the_ways_of_aclib():
+def test_the_ways_of_aclib() -> None:
     line = OldAclibCommand(("w", "--x"), specifics={"i": "s p"}, cutoff_length="9")
     assert line.words({"a": 0.5}, "i", 4, 3.0) == [
         "w",
@@ -65,7 +66,7 @@ def test_the_ways_of_aclib():
     assert new == expected.split()
 
 
-def test_the_way_of_irace():
+def test_the_way_of_irace() -> None:
     switches = {"a": "--a ", "b": "-b=", "c": "", "d": "--d x "}
     line = IraceCommand(
         ("r",), switches, {"i": 3}, extras={"i": ("--t", "1")}, bound=True, digits=2
@@ -77,12 +78,12 @@ def test_the_way_of_irace():
     assert words[1] == line.words({"a": 1.2345, "b": 2, "c": "--flag", "d": "v w"}, "j", 6, 8.0)[1]
 
 
-def test_the_program_is_not_among_the_arguments():
+def test_the_program_is_not_among_the_arguments() -> None:
     assert ProgramArguments(TemplateCommand(("solve", "-v")))({}, "i", 0, 1.0) == ["-v", "i"]
 
 
 @given(st.text(st.characters(exclude_characters="\0", codec="utf-8")))
-def test_a_shell_sees_arguments_as_data(text):
+def test_a_shell_sees_arguments_as_data(text: str) -> None:
     line = TemplateCommand(("printf %s {parameters}",), parameter=("{value}",), shell=True)
     words = line.words({"a": text}, None, 0, None)
     done = subprocess.run(words, capture_output=True, check=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_helpers import IRACE, needs_irace, write_script
@@ -33,8 +35,8 @@ digits = 5
 """
 
 
-def test_it_is_read_as_irace_means_it():
-    space = read_irace(PARAMETERS, "parameters.txt")
+def test_it_is_read_as_irace_means_it() -> None:
+    space: Any = read_irace(PARAMETERS, "parameters.txt")
     assert looks_like_irace(PARAMETERS)
     assert digits_of(PARAMETERS, "parameters.txt") == 5
     assert len(space) == 9
@@ -52,7 +54,7 @@ def test_it_is_read_as_irace_means_it():
         assert not (v.get("nnls", 0) > 40 and v["ants"] < 8)
 
 
-def test_defaults_come_from_elsewhere_and_are_moved_out_of_what_is_forbidden():
+def test_defaults_come_from_elsewhere_and_are_moved_out_of_what_is_forbidden() -> None:
     text = 'a "" i (1, 3)\nb "" c (x, y)\n[forbidden]\na == 2 & b == "x"\n'
     default = dict(read_irace(text, "f").get_default_configuration())
     assert default != {"a": 2, "b": "x"}
@@ -74,7 +76,7 @@ def test_defaults_come_from_elsewhere_and_are_moved_out_of_what_is_forbidden():
         ("is.na(b)", "the function 'is.na' is not supported"),
     ],
 )
-def test_other_r_is_refused_by_name(condition, message):
+def test_other_r_is_refused_by_name(condition: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_irace(f'b "" i (1, 3)\na "" i (1, 3) | {condition}', "parameters.txt")
     assert str(caught.value).startswith("parameters.txt:2: ")
@@ -93,14 +95,14 @@ def test_other_r_is_refused_by_name(condition, message):
         ('a "" r,log (0, 1)', "must be positive on a log scale"),
     ],
 )
-def test_errors_name_the_line(line, message):
+def test_errors_name_the_line(line: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_irace(f"# first\n{line}", "parameters.txt")
     assert str(caught.value).startswith("parameters.txt:2: ")
     assert message in str(caught.value)
 
 
-def test_round_trip():
+def test_round_trip() -> None:
     space = read_irace(PARAMETERS, "f")
     written = write_irace(space)
     again = read_irace(written.text + "[forbidden]\n" + written.beside["forbidden.txt"], "g")
@@ -108,13 +110,13 @@ def test_round_trip():
     assert again == space
 
 
-def test_true_and_false_are_conditions():
+def test_true_and_false_are_conditions() -> None:
     text = 'a "" i (1, 3) | TRUE\nb "" i (1, 3) | (a > 1) & TRUE\n'
     space = read_irace(text, "f")
     assert [c.child.name for c in space.conditions] == ["b"]
 
 
-def test_names_that_r_cannot_have_are_changed():
+def test_names_that_r_cannot_have_are_changed() -> None:
     space = read_pcs("my-name {a,b}[a]\nmy.name {a,b}[a]\n2nd [0,1][0]\n2nd | my-name in {b}", "f")
     written = write_irace(space)
     assert 'my.name.2 "--my.name=" c' in written.text
@@ -122,7 +124,7 @@ def test_names_that_r_cannot_have_are_changed():
     assert "'my-name' is called 'my.name' there" in written.notes
 
 
-def test_what_irace_cannot_write_is_named():
+def test_what_irace_cannot_write_is_named() -> None:
     space = read_pcs('a {"x|y", b}[b]', "f")
     with pytest.raises(InputError, match="'x|y' contains"):
         write_irace(space)
@@ -130,7 +132,7 @@ def test_what_irace_cannot_write_is_named():
 
 @needs_irace
 @pytest.mark.parametrize("source", ["toml-like", "pcs", "irace"])
-def test_irace_itself_accepts_what_is_written(source, tmp_path):
+def test_irace_itself_accepts_what_is_written(source: str, tmp_path: Path) -> None:
     """``irace --check`` runs the target runner on what it has read."""
     if source == "irace":
         (tmp_path / "in.txt").write_text(PARAMETERS)

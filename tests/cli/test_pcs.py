@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ConfigSpace import Configuration
@@ -52,8 +54,8 @@ either | (algorithm != z3 && steps < 1000) || "with space" > low
 """
 
 
-def test_the_old_format():
-    space = read_pcs(OLD, "old.pcs")
+def test_the_old_format() -> None:
+    space: Any = read_pcs(OLD, "old.pcs")
     assert len(space) == 9
     assert space["growth"].log
     assert space["growth"].default_value == pytest.approx(1e12)
@@ -69,8 +71,8 @@ def test_the_old_format():
         Configuration(space, values={**default, "decay-b": "0.95", "decay-e": "0.75"})
 
 
-def test_the_new_format():
-    space = read_pcs(NEW, "new.pcs")
+def test_the_new_format() -> None:
+    space: Any = read_pcs(NEW, "new.pcs")
     assert space["with space"].sequence == ("low", "medium", "very high")
     assert space["steps"].log
     space.seed(1)
@@ -87,7 +89,7 @@ def test_the_new_format():
         assert not ("deep" in values and values["ratio:log"] < values["deep"])
 
 
-def test_line_ends_byte_order_marks_and_comments_make_no_difference(tmp_path):
+def test_line_ends_byte_order_marks_and_comments_make_no_difference(tmp_path: Path) -> None:
     from acband_configspace.cli.spaces.formats import read_space
 
     plain, windows = tmp_path / "plain.pcs", tmp_path / "windows.pcs"
@@ -96,24 +98,24 @@ def test_line_ends_byte_order_marks_and_comments_make_no_difference(tmp_path):
     assert read_space(plain) == read_space(windows)
 
 
-def test_a_child_of_a_child_is_active_with_it_only():
+def test_a_child_of_a_child_is_active_with_it_only() -> None:
     text = "a {x,y}[y]\nb {1,2}[1]\nc {3,4}[3]\nb | a in {x}\nc | b in {1,2}\n"
     space = read_pcs(text, "f")
     assert "c" not in space.get_default_configuration()
 
 
-def test_old_and_new_are_told_apart():
+def test_old_and_new_are_told_apart() -> None:
     assert not is_new_pcs(OLD)
     assert is_new_pcs(NEW)
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_what_is_written_is_read_again(new):
+def test_what_is_written_is_read_again(new: bool) -> None:
     space = read_pcs(OLD, "f")
     assert read_pcs(write_pcs(space, new=new).text, "f") == space
 
 
-def test_the_old_format_names_what_it_cannot_express():
+def test_the_old_format_names_what_it_cannot_express() -> None:
     with pytest.raises(InputError) as caught:
         write_pcs(read_pcs(NEW, "f"), new=False)
     message = str(caught.value)
@@ -121,7 +123,7 @@ def test_the_old_format_names_what_it_cannot_express():
     assert "ratio:log < deep" in message
 
 
-def test_ranges_of_whole_numbers_become_lists_in_the_old_format():
+def test_ranges_of_whole_numbers_become_lists_in_the_old_format() -> None:
     space = read_pcs("n integer [1,5] [3]\nm real [0,1] [0]\nm | n > 2\n{n < 2 && m == 1}\n", "f")
     written = write_pcs(space, new=False)
     assert "m | n in {3, 4, 5}" in written.text
@@ -150,24 +152,24 @@ def test_ranges_of_whole_numbers_become_lists_in_the_old_format():
         ("a [0,1][0]\nb [0,1][0]\nb | a < b", 3, "cannot compare two parameters"),
     ],
 )
-def test_errors_name_the_line(text, line, message):
+def test_errors_name_the_line(text: str, line: int, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_pcs(text, "space.pcs")
     assert str(caught.value).startswith(f"space.pcs:{line}: ")
     assert message in str(caught.value)
 
 
-def test_a_cycle_of_conditions_is_an_error():
+def test_a_cycle_of_conditions_is_an_error() -> None:
     with pytest.raises(InputError, match="not consistent"):
         read_pcs("a {x,y}[x]\nb {x,y}[x]\na | b in {x}\nb | a in {x}", "f")
 
 
-def test_parentheses_without_end_are_refused():
+def test_parentheses_without_end_are_refused() -> None:
     with pytest.raises(InputError, match="nested more than"):
         read_pcs("a {x,y}[x]\nb {x,y}[x]\nb | " + "(" * 100_000 + "a == x", "f")
 
 
-def test_a_thousand_parameters_are_read_in_two_seconds():
+def test_a_thousand_parameters_are_read_in_two_seconds() -> None:
     lines = ["top {on,off}[on]"]
     for number in range(1, 1000):
         lines.append(f"p{number} [1,{number + 10}][{number}]{'il' if number % 2 else ''}")

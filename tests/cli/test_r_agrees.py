@@ -78,7 +78,7 @@ def question(condition: str, values: Mapping[str, object]) -> str:
 
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
 @pytest.mark.parametrize("forbidden", [False, True], ids=["conditions", "forbidden"])
-def test_expressions_hold_when_they_hold_in_r(forbidden, tmp_path):
+def test_expressions_hold_when_they_hold_in_r(forbidden: bool, tmp_path: Path) -> None:
     draw = random.Random(1)
     questions, answers = [], []
     free = read_irace(parameter_file("TRUE", forbidden=False), "parameters.txt")
@@ -110,4 +110,4 @@ def test_expressions_hold_when_they_hold_in_r(forbidden, tmp_path):
 def r_value(value: object) -> str:
     if value is None:
         return "NA"
-    return f'"{value}"' if isinstance(value, str) else repr(float(value))
+    return f'"{value}"' if isinstance(value, str) else repr(float(str(value)))

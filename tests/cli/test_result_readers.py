@@ -31,7 +31,7 @@ from acband_configspace.cli.results import AclibResult, IraceResult, LastNumber,
         ('Result of this algorithm run: {"status": "TIMEOUT", "runtime": 9}', "TIMEOUT", 9.0, None),
     ],
 )
-def test_aclib(line, status, runtime, quality):
+def test_aclib(line: str, status: str, runtime: float, quality: float | None) -> None:
     text = f"banner\nResult for SMAC: SAT, 9, 9, 9, 9\n{line}\nlast words\n"
     by_time, by_quality = AclibResult()(text, 0), AclibResult(quality=True)(text, 0)
     assert (by_time.status, by_time.runtime, by_time.cost) == (status, runtime, runtime)
@@ -48,7 +48,7 @@ def test_aclib(line, status, runtime, quality):
         ("Result of this algorithm run: {oops", "no JSON"),
     ],
 )
-def test_what_is_no_result_is_a_crash_that_says_why(text, words):
+def test_what_is_no_result_is_a_crash_that_says_why(text: str, words: str) -> None:
     report = AclibResult()(text, 3)
     assert report.status == "CRASHED"
     assert words in report.additional_info
@@ -58,7 +58,7 @@ def test_what_is_no_result_is_a_crash_that_says_why(text, words):
     ("text", "cost", "time"),
     [("3.5\n", 3.5, None), (" -2e3 0.7 \n", -2000.0, 0.7), ("1\n2\n", 1.0, 2.0)],
 )
-def test_irace(text, cost, time):
+def test_irace(text: str, cost: float, time: float | None) -> None:
     report = IraceResult()(text, 0)
     assert (report.status, report.cost, report.runtime) == ("SUCCESS", cost, time)
 
@@ -66,16 +66,16 @@ def test_irace(text, cost, time):
 @pytest.mark.parametrize(
     ("text", "code"), [("", 0), ("a 1", 0), ("1 2 3", 0), ("1", 1), ("Inf", 0), ("nan", 0)]
 )
-def test_what_irace_would_refuse_is_a_crash(text, code):
+def test_what_irace_would_refuse_is_a_crash(text: str, code: int) -> None:
     assert IraceResult()(text, code).status == "CRASHED"
 
 
-def test_irace_with_capping_needs_the_time():
+def test_irace_with_capping_needs_the_time() -> None:
     assert IraceResult(needs_time=True)("1", 0).status == "CRASHED"
     assert IraceResult(needs_time=True)("1 2", 0).status == "SUCCESS"
 
 
-def test_a_pattern_takes_the_last_match():
+def test_a_pattern_takes_the_last_match() -> None:
     text = "cost: 5\ncost: 4.5\n"
     assert PatternResult(r"cost: (\S+)")(text, 0).cost == 4.5
     assert PatternResult(r"(?P<other>cost): (?P<cost>\S+)")(text, 0).cost == 4.5
@@ -88,14 +88,14 @@ def test_a_pattern_takes_the_last_match():
     ("text", "cost"),
     [("o 12\ns OPTIMUM\n", 12.0), ("x1 gap=3.5e-2%", 0.035), ("-7", -7.0), ("a1b2", None)],
 )
-def test_the_last_number(text, cost):
+def test_the_last_number(text: str, cost: float | None) -> None:
     report = LastNumber()(text, 0)
     assert report.cost == cost
     assert report.status == ("CRASHED" if cost is None else "SUCCESS")
 
 
 @given(st.text(), st.integers(0, 255))
-def test_no_output_breaks_a_reader(text, code):
+def test_no_output_breaks_a_reader(text: str, code: int) -> None:
     for reader in (AclibResult(), IraceResult(), PatternResult(r"(\d+)"), LastNumber()):
         report = reader(text, code)
         assert report.status in ("SUCCESS", "CRASHED")

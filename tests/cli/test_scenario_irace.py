@@ -10,6 +10,7 @@ from cli_helpers import write_script
 from acband_configspace.cli.command_lines import IraceCommand
 from acband_configspace.cli.errors import InputError
 from acband_configspace.cli.results import IraceResult
+from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.reading import kind_of, read_scenario
 
 SCENARIO = """\
@@ -32,7 +33,7 @@ testType = "t-test"
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "parameters.txt").write_text(
         'a "--a " c (x, y)\nb "--b=" r (0, 1) | a == "x"\nn "" i (1, 9)\n'
     )
@@ -46,14 +47,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def read(folder: Path, text: str = SCENARIO, **overrides: str):
+def read(folder: Path, text: str = SCENARIO, **overrides: str) -> ScenarioFile:
     path = folder / "scenario.txt"
     path.write_text(text, encoding="utf-8")
     assert kind_of(path) == "irace"
     return read_scenario(folder, overrides)
 
 
-def test_every_key(folder):
+def test_every_key(folder: Path) -> None:
     scenario = read(folder)
     assert scenario.instances == ("./Instances/i1", "./Instances/i2")
     assert scenario.test_instances == ("t1",)
@@ -72,7 +73,7 @@ def test_every_key(folder):
     assert any("testType" in note for note in scenario.notes)
 
 
-def test_capping_means_run_time(folder):
+def test_capping_means_run_time(folder: Path) -> None:
     text = SCENARIO.replace("maxExperiments = 500", "maxTime = 900\ncapping = 1\nboundMax = 5")
     scenario = read(folder, text)
     assert scenario.racing
@@ -81,12 +82,12 @@ def test_capping_means_run_time(folder):
     assert scenario.line.words({}, "t1", 9, 5.0)[-1] == "5"
 
 
-def test_the_command_line_comes_last(folder):
+def test_the_command_line_comes_last(folder: Path) -> None:
     scenario = read(folder, **{"max-experiments": "20", "seed": "1", "k": "4"})
     assert (scenario.n_trials, scenario.seed, scenario.options) == (20, 1, {"k": 4})
 
 
-def test_a_launcher(folder):
+def test_a_launcher(folder: Path) -> None:
     text = SCENARIO + 'targetRunnerLauncher = "python"\n'
     words = read(folder, text).line.words({}, "t1", 0, None)
     assert words[:2] == ["python", str(folder / "target-runner")]
@@ -102,14 +103,14 @@ def test_a_launcher(folder):
         ('"./target-runner"', '"./target-runer"', 8, "did you mean 'target-runner'?"),
     ],
 )
-def test_errors_name_the_line(old, new, line, message, folder):
+def test_errors_name_the_line(old: str, new: str, line: int, message: str, folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         read(folder, SCENARIO.replace(old, new, 1))
     assert f"scenario.txt:{line}: " in str(caught.value)
     assert message in str(caught.value)
 
 
-def test_a_configuration_that_is_none_names_its_line(folder):
+def test_a_configuration_that_is_none_names_its_line(folder: Path) -> None:
     (folder / "configurations.txt").write_text("a b n\ny NA 3\nx 7 4\n")
     with pytest.raises(InputError, match=r"configurations.txt:3: is no configuration"):
         read(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import string
+from pathlib import Path
 
 import pytest
 from ConfigSpace import Configuration, ConfigurationSpace
@@ -16,7 +17,7 @@ from acband_configspace.cli.main import main
 from acband_configspace.cli.spaces.building import Placed, build_space
 from acband_configspace.cli.spaces.expressions import And, Comparison, Expression, Not, Or
 from acband_configspace.cli.spaces.formats import forbidden_beside, read_space, write_space
-from acband_configspace.cli.spaces.parameters import Parameter
+from acband_configspace.cli.spaces.parameters import Kind, Parameter
 
 WORDS = st.text(string.ascii_letters + string.digits + "-._@:", min_size=1, max_size=6)
 NAMES = WORDS.filter(lambda word: word not in ("in", "c"))
@@ -37,7 +38,8 @@ def _number(text: str) -> float | None:
 
 @st.composite
 def parameters(draw: st.DrawFn, name: str) -> Parameter:
-    kind = draw(st.sampled_from(["categorical", "ordinal", "integer", "real"]))
+    kinds: list[Kind] = ["categorical", "ordinal", "integer", "real"]
+    kind = draw(st.sampled_from(kinds))
     if kind in ("categorical", "ordinal"):
         values = tuple(draw(VALUES))
         return Parameter(name, kind, values=values, default=draw(st.sampled_from(values)))
@@ -78,7 +80,7 @@ def spaces(draw: st.DrawFn) -> ConfigurationSpace:
         if draw(st.booleans())
     ]
     placed = {p.name: (p, Place("f", n)) for n, p in enumerate(known)}
-    clauses = []
+    clauses: list[Placed] = []
     for _ in range(draw(st.integers(0, 2))):
         clause = Placed(draw(expressions(known)), COMMAND_LINE)
         try:
@@ -101,7 +103,9 @@ def allowed(space: ConfigurationSpace, number: int = 30) -> list[dict[str, objec
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(spaces())
 @pytest.mark.parametrize("format_name", ["pcs-new", "json", "yaml"])
-def test_formats_with_defaults_and_names(format_name, tmp_path, space):
+def test_formats_with_defaults_and_names(
+    format_name: str, tmp_path: Path, space: ConfigurationSpace
+) -> None:
     path = tmp_path / f"space.{format_name}"
     path.write_text(write_space(space, path, format_name=format_name).text, encoding="utf-8")
     again = read_space(path, format_name=format_name)
@@ -114,7 +118,7 @@ def test_formats_with_defaults_and_names(format_name, tmp_path, space):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(spaces())
-def test_irace(tmp_path, space):
+def test_irace(tmp_path: Path, space: ConfigurationSpace) -> None:
     """Names change and defaults are lost; what is allowed is not."""
     path = tmp_path / "parameters.txt"
     written = write_space(space, path, format_name="irace")
@@ -132,7 +136,9 @@ def test_irace(tmp_path, space):
         Configuration(space, values={back[name]: value for name, value in values.items()})
 
 
-def test_the_command_converts_through_all_formats(tmp_path, capsys):
+def test_the_command_converts_through_all_formats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = tmp_path / "a.pcs"
     first.write_text("a-b {x,y}[y]\nc [1,100][10]il\nc | a-b in {y}\n{a-b=x, c=1}\n")
     chain = ["a.pcs", "b-new.pcs", "c.json", "d.yaml", "e.pcs"]
@@ -145,7 +151,9 @@ def test_the_command_converts_through_all_formats(tmp_path, capsys):
     assert "--to" in capsys.readouterr().err
 
 
-def test_what_cannot_be_written_leaves_no_file(tmp_path, capsys):
+def test_what_cannot_be_written_leaves_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source, target = tmp_path / "a-new.pcs", tmp_path / "b.pcs"
     source.write_text("x real [0,1] [0]\ny real [0,1] [0]\ny | x > 0.5\n")
     assert main(["convert", str(source), str(target)]) == 2
@@ -153,7 +161,7 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path, capsys):
     assert not target.exists()
 
 
-def test_a_broken_json_names_the_line(tmp_path, capsys):
+def test_a_broken_json_names_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.json"
     path.write_text('{\n "hyperparameters": [,]\n}')
     assert main(["convert", str(path), str(tmp_path / "b.pcs")]) == 2

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ needs_highs = pytest.mark.skipif(
 )
 
 
-def run_example(name, *options, code=0):
+def run_example(name: str, *options: object, code: int = 0) -> str:
     """Run an example in a process of its own and return what it printed."""
     environment = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
     done = subprocess.run(
@@ -35,11 +36,11 @@ def run_example(name, *options, code=0):
     return done.stdout if code == 0 else done.stderr
 
 
-def run_directories(folder):
+def run_directories(folder: Path) -> list[Path]:
     return [path.parent for path in folder.rglob("journal.jsonl")]
 
 
-def test_help_says_what_it_is():
+def test_help_says_what_it_is() -> None:
     names = ["compare", "on_a_cluster", "own_loop"]
     names += ["quickstart_svm", "tune_highs", "tune_minisat"]
     with ThreadPoolExecutor() as pool:  # most of it is importing
@@ -47,7 +48,7 @@ def test_help_says_what_it_is():
             assert f"python examples/{name}.py" in output
 
 
-def run_help(name):
+def run_help(name: str) -> str:
     return run_example(name, "--help")
 
 
@@ -62,7 +63,7 @@ def run_help(name):
         ("tune_minisat", ("--trials", 1)),
     ],
 )
-def test_a_wrong_argument_is_named(name, options):
+def test_a_wrong_argument_is_named(name: str, options: tuple[Any, ...]) -> None:
     errors = run_example(name, *options, code=2)
     assert re.search(rf"error: .*{options[0]}", errors)
     assert "must be" in errors
@@ -70,15 +71,15 @@ def test_a_wrong_argument_is_named(name, options):
 
 
 @needs_highs
-def test_highs_is_tuned_and_tested(tmp_path):
+def test_highs_is_tuned_and_tested(tmp_path: Path) -> None:
     # Trials are the limit: a busy machine gets fewer of them done in a given time.
     output = run_example(
         "tune_highs", "--minutes", 4, "--trials", 40, "--test", 4, "--output", tmp_path
     )
     assert "AC-Band with memory, k = 4" in output
     assert "mip_heuristic_effort" in output
-    rows = re.findall(r"^(tuned|default) +([\d.]+) s +([\d.]+) s +([\d.]+) s", output, re.M)
-    assert [row[0] for row in rows] == ["tuned", "default"]
+    rows = re.findall(r"^(incumbent|default) +([\d.]+) s +([\d.]+) s +([\d.]+) s", output, re.M)
+    assert [row[0] for row in rows] == ["incumbent", "default"]
     assert all(0 < float(value) < 50 for row in rows for value in row[1:])
     [speed_up] = re.findall(r"speed-up by PAR10: ([\d.]+)", output)
     assert float(speed_up) == pytest.approx(float(rows[1][3]) / float(rows[0][3]), rel=0.1)
@@ -87,12 +88,12 @@ def test_highs_is_tuned_and_tested(tmp_path):
 
 
 @needs_highs
-def test_highs_can_be_checked_first(tmp_path):
+def test_highs_can_be_checked_first(tmp_path: Path) -> None:
     run_example("tune_highs", "--check", "--output", tmp_path)
 
 
 @needs_highs
-def test_auctions_are_what_they_are_called(monkeypatch):
+def test_auctions_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import highs_auctions
 
@@ -185,7 +186,7 @@ def test_an_interval_of_a_ratio_contains_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.skipif(shutil.which("minisat") is None, reason="minisat is not installed")
-def test_minisat_is_tuned_and_tested(tmp_path):
+def test_minisat_is_tuned_and_tested(tmp_path: Path) -> None:
     output = run_example(
         "tune_minisat",
         *("--minutes", 4, "--trials", 40, "--test", 3, "--instances", 30, "--output", tmp_path),
@@ -198,7 +199,7 @@ def test_minisat_is_tuned_and_tested(tmp_path):
     assert '"lost"' in journal
 
 
-def test_without_minisat_it_says_how_to_get_it(tmp_path):
+def test_without_minisat_it_says_how_to_get_it(tmp_path: Path) -> None:
     errors = run_example(
         "tune_minisat", "--minisat", "no-such-solver", "--output", tmp_path, code=3
     )
@@ -208,7 +209,7 @@ def test_without_minisat_it_says_how_to_get_it(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("minisat") is None, reason="minisat is not installed")
-def test_the_formulas_are_of_both_kinds(tmp_path, monkeypatch):
+def test_the_formulas_are_of_both_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import tune_minisat
 
@@ -218,19 +219,19 @@ def test_the_formulas_are_of_both_kinds(tmp_path, monkeypatch):
     assert codes == {10, 20}
 
 
-def test_the_svm_gets_no_worse(tmp_path):
+def test_the_svm_gets_no_worse(tmp_path: Path) -> None:
     output = run_example("quickstart_svm", "--trials", 80, "--output", tmp_path)
     [default] = re.findall(r"Error of the default: +([\d.]+)", output)
     [found] = re.findall(r"Error of the found: +([\d.]+)", output)
     assert float(found) <= float(default) + 0.01
 
 
-def test_on_a_local_cluster_a_winner_is_found(tmp_path):
+def test_on_a_local_cluster_a_winner_is_found(tmp_path: Path) -> None:
     output = run_example("on_a_cluster", "--trials", 12, "--output", tmp_path)
     assert re.search(r"The winner after \d+ trials: {.*'noise'", output)
 
 
-def test_the_own_loop_finds_the_valley(tmp_path):
+def test_the_own_loop_finds_the_valley(tmp_path: Path) -> None:
     output = run_example("own_loop", "--trials", 600, "--output", tmp_path)
     [(x, y)] = re.findall(r"Found: x = (-?[\d.]+), y = (-?[\d.]+)", output)
     assert abs(float(x)) < 3  # the default is at (4, 4)

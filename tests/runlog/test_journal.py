@@ -12,6 +12,9 @@ import subprocess
 import sys
 import threading
 import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +76,7 @@ def race(index: int, *, info: dict[str, object] | None = None) -> RaceRecord:
     return RaceRecord(place, index, key, (0, index + 1), (trial,) * 2, 0.5, 2 * index + 2)
 
 
-def written(path, races):
+def written(path: Path, races: list[RaceRecord]) -> None:
     journal = Journal(path)
     journal.start(HEADER, IDENTITY)
     for record in races:
@@ -82,7 +85,7 @@ def written(path, races):
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Path:
     return tmp_path / "run" / "journal.jsonl"
 
 
@@ -91,7 +94,9 @@ def path(tmp_path):
 
 @given(st.lists(records, max_size=5, unique_by=lambda record: record.id))
 @settings(max_examples=20)
-def test_races_come_back_as_they_were(tmp_path_factory, races):
+def test_races_come_back_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, races: list[RaceRecord]
+) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
     written(path, races)
     for recorded in (Journal(path).read(), read_journal(path)):
@@ -104,7 +109,7 @@ def test_races_come_back_as_they_were(tmp_path_factory, races):
                 assert recorded.configurations[number] == {"x": 0.1 * number, "name": "é"}
 
 
-def plans():
+def plans() -> Any:
     supply = Supply(n_given=2, n_available=9, n_instances=30, results_kept=True)
     return [
         SchedulePlan(Schedule.for_trials(100), 100),
@@ -115,7 +120,7 @@ def plans():
     ]
 
 
-def test_plans_come_back_as_they_were(path):
+def test_plans_come_back_as_they_were(path: Path) -> None:
     journal = Journal(path)
     journal.start(HEADER, IDENTITY)
     for plan in plans():
@@ -137,7 +142,7 @@ def test_plans_come_back_as_they_were(path):
     ],
     ids=str,
 )
-def test_settings_come_back_as_they_were(path, chosen):
+def test_settings_come_back_as_they_were(path: Path, chosen: Any) -> None:
     header = Header(
         settings=chosen,
         racing=True,
@@ -157,9 +162,9 @@ def test_settings_come_back_as_they_were(path, chosen):
     assert read_journal(path).header == header
 
 
-def test_of_a_statistic_of_ones_own_its_name_is_kept(path):
+def test_of_a_statistic_of_ones_own_its_name_is_kept(path: Path) -> None:
     class Own(Wins):
-        def __repr__(self):
+        def __repr__(self) -> str:
             return "my own"
 
     header = Header(
@@ -171,12 +176,12 @@ def test_of_a_statistic_of_ones_own_its_name_is_kept(path):
     assert found.settings == Settings(k=3, statistic="wins", early_stopping=None)
 
 
-def test_of_proposals_of_ones_own_their_name_is_kept(path):
+def test_of_proposals_of_ones_own_their_name_is_kept(path: Path) -> None:
     class Own:
-        def propose(self):
+        def propose(self) -> None:
             raise NotImplementedError
 
-        def __repr__(self):
+        def __repr__(self) -> str:
             return "my own"
 
     own = Settings(proposals=Own())
@@ -187,10 +192,13 @@ def test_of_proposals_of_ones_own_their_name_is_kept(path):
     assert found.settings.growth(racing=False) == own.growth(racing=False)
 
 
-def test_values_of_numpy_and_notes_come_back_as_pythons(path):
+def test_values_of_numpy_and_notes_come_back_as_pythons(path: Path) -> None:
     journal = Journal(path)
     journal.start(HEADER, {"sizes": np.arange(2)})
-    values = {0: {"n": np.int64(3), "flag": np.bool_(True)}, 1: {"name": np.str_("a"), "z": None}}
+    values: dict[int, dict[str, Any]] = {
+        0: {"n": np.int64(3), "flag": np.bool_(True)},
+        1: {"name": np.str_("a"), "z": None},
+    }
     journal.add_race(race(0), values)
     journal.add_note("walltime", seconds=np.float64(2.5))
     recorded = read_journal(path)
@@ -200,7 +208,7 @@ def test_values_of_numpy_and_notes_come_back_as_pythons(path):
     assert recorded.identity == {"sizes": [0, 1]}
 
 
-def test_a_run_that_goes_on_is_not_finished(path):
+def test_a_run_that_goes_on_is_not_finished(path: Path) -> None:
     journal = Journal(path)
     journal.start(HEADER, {})
     journal.add_race(race(0), values_of(race(0)))
@@ -212,7 +220,7 @@ def test_a_run_that_goes_on_is_not_finished(path):
     assert read_journal(path).n_trials == 9
 
 
-def test_an_outcome_is_what_the_engine_is_told():
+def test_an_outcome_is_what_the_engine_is_told() -> None:
     trials = (
         TrialRecord(End.FINISHED, 1.0, 1.0, 1.0, 0.0),
         TrialRecord(End.LOST, 1.5, 1.0, 1.0, 0.0),
@@ -226,9 +234,9 @@ def test_an_outcome_is_what_the_engine_is_told():
 # --- what targets say -------------------------------------------------------------------------
 
 
-def test_what_a_target_says_is_kept_short(path):
+def test_what_a_target_says_is_kept_short(path: Path) -> None:
     class Bad:
-        def __repr__(self):
+        def __repr__(self) -> str:
             raise RuntimeError
 
     info = {
@@ -258,7 +266,9 @@ def test_what_a_target_says_is_kept_short(path):
 
 @given(data=st.data())
 @settings(max_examples=40)
-def test_cut_anywhere_it_gives_back_all_whole_lines_and_can_be_continued(tmp_path_factory, data):
+def test_cut_anywhere_it_gives_back_all_whole_lines_and_can_be_continued(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
     races = [race(n) for n in range(4)]
     written(path, races)
@@ -284,7 +294,9 @@ def test_cut_anywhere_it_gives_back_all_whole_lines_and_can_be_continued(tmp_pat
 
 @given(data=st.data())
 @settings(max_examples=60)
-def test_a_changed_byte_is_noticed_and_the_file_left_alone(tmp_path_factory, data):
+def test_a_changed_byte_is_noticed_and_the_file_left_alone(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
     written(path, [race(n) for n in range(3)])
     content = bytearray(path.read_bytes())
@@ -323,7 +335,9 @@ def with_checksum(line: object) -> str:
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused_by_its_number(path, line):
+def test_what_makes_no_sense_is_refused_by_its_number(
+    path: Path, line: dict[str, Any] | list[Any]
+) -> None:
     written(path, [race(0)])
     with path.open("a") as file:
         file.write(with_checksum(line))
@@ -333,7 +347,7 @@ def test_what_makes_no_sense_is_refused_by_its_number(path, line):
     assert path.read_bytes() == before
 
 
-def test_a_journal_of_version_0_1_0_is_refused(path):
+def test_a_journal_of_version_0_1_0_is_refused(path: Path) -> None:
     path.parent.mkdir()
     path.write_text('{"format": 1, "identity": {}}\n{"race": "1.1.1.0.0"}\n')
     with pytest.raises(JournalError, match="written by version 0.1.0; this version cannot contin"):
@@ -346,7 +360,9 @@ def test_a_journal_of_version_0_1_0_is_refused(path):
         Journal(path).read()
 
 
-def test_a_new_journal_replaces_an_old_one_whole(path, monkeypatch):
+def test_a_new_journal_replaces_an_old_one_whole(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written(path, [race(0)])
     before = path.read_bytes()
     journal = Journal(path)
@@ -362,12 +378,12 @@ def test_a_new_journal_replaces_an_old_one_whole(path, monkeypatch):
     assert read_journal(path).races == [race(0)]
 
 
-def full_disk(n_bytes):
+def full_disk(n_bytes: int) -> Any:
     """Return an ``os.write`` to a disk that has so many bytes left."""
     real_write = os.write
     left = n_bytes
 
-    def write(descriptor, content):
+    def write(descriptor: int, content: Any) -> Any:
         nonlocal left
         if not left:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -378,7 +394,9 @@ def full_disk(n_bytes):
     return write
 
 
-def test_after_a_full_disk_a_race_is_there_once(path, monkeypatch):
+def test_after_a_full_disk_a_race_is_there_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal = Journal(path)
     journal.start(HEADER, IDENTITY)
     journal.add_race(race(0), values_of(race(0)))
@@ -395,7 +413,7 @@ def test_after_a_full_disk_a_race_is_there_once(path, monkeypatch):
     assert set(recorded.configurations) == {0, 1, 2}
 
 
-def test_a_race_that_is_there_twice_is_refused(path):
+def test_a_race_that_is_there_twice_is_refused(path: Path) -> None:
     written(path, [race(0)])
     line = path.read_bytes().splitlines(keepends=True)[-1]
     path.write_bytes(path.read_bytes() + line)
@@ -404,7 +422,7 @@ def test_a_race_that_is_there_twice_is_refused(path):
 
 
 @pytest.mark.parametrize("loss", ["deleted", "moved", "replaced"])
-def test_a_directory_that_is_gone_is_noticed(path, loss):
+def test_a_directory_that_is_gone_is_noticed(path: Path, loss: str) -> None:
     journal = Journal(path)
     journal.start(HEADER, IDENTITY)
     if loss == "deleted":
@@ -419,16 +437,18 @@ def test_a_directory_that_is_gone_is_noticed(path, loss):
     journal.close()
 
 
-def test_the_path_is_not_lost_by_a_change_of_directory(tmp_path, monkeypatch):
+def test_the_path_is_not_lost_by_a_change_of_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    journal = Journal("run/journal.jsonl")
+    journal = Journal(Path("run/journal.jsonl"))
     journal.start(HEADER, IDENTITY)
     monkeypatch.chdir("/")
     journal.add_race(race(0), values_of(race(0)))
     assert read_journal(tmp_path / "run" / "journal.jsonl").races == [race(0)]
 
 
-def test_no_journal_is_no_run(tmp_path):
+def test_no_journal_is_no_run(tmp_path: Path) -> None:
     assert Journal(tmp_path / "missing" / "journal.jsonl").read() is None
     assert not (tmp_path / "missing").exists()
 
@@ -436,10 +456,10 @@ def test_no_journal_is_no_run(tmp_path):
 # --- one at a time ----------------------------------------------------------------------------
 
 
-def in_a_thread(function):
+def in_a_thread(function: Callable[..., Any]) -> bool:
     caught = []
 
-    def run():
+    def run() -> None:
         try:
             function()
         except RunInUseError as error:
@@ -451,7 +471,7 @@ def in_a_thread(function):
     return bool(caught)
 
 
-def refused(function):
+def refused(function: Callable[..., Any]) -> bool:
     try:
         function()
     except RunInUseError:
@@ -459,7 +479,7 @@ def refused(function):
     return False
 
 
-def test_a_run_is_open_once_in_a_process(path):
+def test_a_run_is_open_once_in_a_process(path: Path) -> None:
     journal = Journal(path)
     journal.start(HEADER, IDENTITY)
     link = path.parent.with_name("link")
@@ -476,14 +496,14 @@ def test_a_run_is_open_once_in_a_process(path):
     assert journal.read().races == [race(0)]
 
 
-def test_a_journal_that_nobody_has_any_more_is_open_to_others(path):
+def test_a_journal_that_nobody_has_any_more_is_open_to_others(path: Path) -> None:
     journal = Journal(path)
     journal.start(HEADER, IDENTITY)
     del journal
     assert Journal(path).read() is not None
 
 
-def refused_elsewhere(path):
+def refused_elsewhere(path: Path) -> bool:
     code = (
         "import sys; from pathlib import Path\n"
         "from acband_configspace.runlog.journal import Journal\n"
@@ -494,13 +514,13 @@ def refused_elsewhere(path):
     return subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 7
 
 
-def test_a_forked_child_is_refused_and_breaks_nothing(path):
+def test_a_forked_child_is_refused_and_breaks_nothing(path: Path) -> None:
     journal = Journal(path)
     journal.start(HEADER, IDENTITY)
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
 
-    def child():
+    def child() -> None:
         answers.put(refused(lambda: journal.add_race(race(0), values_of(race(0)))))
         answers.put(refused(journal.read))
         answers.put(refused(lambda: journal.start(HEADER, {})))
@@ -516,7 +536,7 @@ def test_a_forked_child_is_refused_and_breaks_nothing(path):
     assert read_journal(path).races == [race(0)]
 
 
-def test_a_child_that_lives_on_does_not_keep_the_run(path):
+def test_a_child_that_lives_on_does_not_keep_the_run(path: Path) -> None:
     code = (
         "import os, sys, time; from pathlib import Path\n"
         "sys.path.insert(0, sys.argv[2])\n"
@@ -534,7 +554,9 @@ def test_a_child_that_lives_on_does_not_keep_the_run(path):
         os.kill(child, 9)
 
 
-def test_while_paused_others_may_look_but_not_add(path, monkeypatch):
+def test_while_paused_others_may_look_but_not_add(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal = Journal(path)
     journal.start(HEADER, IDENTITY)
     with monkeypatch.context() as patch:

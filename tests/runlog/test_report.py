@@ -8,12 +8,16 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from made_up import write_run
 
-from acband_configspace.__main__ import main
+from acband_configspace.cli.main import main
 from acband_configspace.core.settings import Settings
 from acband_configspace.runlog.charts import (
     BarChart,
@@ -26,12 +30,13 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.replay import Run
 from acband_configspace.runlog.report import html_report
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.runlog.words import verdict
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "memory": {"n_trials": 600},
     "small": {"n_trials": 60},
     "racing": {"racing": True, "n_trials": 900},
@@ -46,7 +51,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def directories(tmp_path_factory):
+def directories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for name, options in KINDS.items():
         write_run(folder / name, **options)
@@ -54,7 +59,7 @@ def directories(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def directory(directories):
+def directory(directories: Path) -> Path:
     return directories / "memory"
 
 
@@ -63,26 +68,28 @@ class Checker(HTMLParser):
 
     VOID = ("meta", "br", "img", "link")
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.open = []
-        self.loaded = []
+        self.open: list[str] = []
+        self.loaded: list[str] = []
 
-    def handle_starttag(self, tag, attributes):
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         if tag not in self.VOID:
             self.open.append(tag)
         self.loaded += [
             value
             for name, value in attributes
-            if name in ("src", "href", "xlink:href") and not value.startswith(("#", "data:"))
+            if name in ("src", "href", "xlink:href")
+            and value
+            and not value.startswith(("#", "data:"))
         ]
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_page_is_whole_and_needs_no_network(directories, kind):
+def test_the_page_is_whole_and_needs_no_network(directories: Path, kind: str) -> None:
     page = html_report(directories / kind)
     assert page.startswith("<!doctype html>")
     checker = Checker()
@@ -94,7 +101,7 @@ def test_the_page_is_whole_and_needs_no_network(directories, kind):
     assert "nan" not in re.sub(r"<[^>]*>", "", page).lower().split()
 
 
-def test_the_page_answers_how_much_better_first(directory):
+def test_the_page_answers_how_much_better_first(directory: Path) -> None:
     run = Run.load(directory)
     page = html_report(run)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
@@ -120,37 +127,40 @@ def test_the_page_answers_how_much_better_first(directory):
         assert re.search(rf'<td>{fate}</td><td[^>]*>[^<]*</td><td class="n">{n_trials}<', page)
 
 
-def test_what_a_target_says_is_text_and_never_markup(directory):
+def test_what_a_target_says_is_text_and_never_markup(directory: Path) -> None:
     page = html_report(directory)
     assert "too much &lt;b&gt;x&lt;/b&gt; (" in page
     assert "too much <b>" not in page
     assert "and more" not in page  # the first line of an error is enough
 
 
-def test_what_was_found_on_test_instances_comes_first(tmp_path):
+def test_what_was_found_on_test_instances_comes_first(tmp_path: Path) -> None:
     write_run(tmp_path)
     journal = Journal(tmp_path / "journal.jsonl")
     journal.read()
-    journal.add_note("verdict", text="1.6 times faster than the default on 100 unseen instances")
+    found = Verdict.of([1.0] * 10, [2.0] * 10, racing=True, cutoff=5.0)
+    journal.add_note(VERDICT, **asdict(found))
     journal.close()
     page = html_report(tmp_path)
-    first, second = page.index("1.6 times faster"), page.index(verdict(Run.load(tmp_path)))
+    first, second = page.index("is 2.00 times faster"), page.index(verdict(Run.load(tmp_path)))
     assert page.index("How much better") < first < second
+    assert page.index("PAR10") < second
+    assert page.index("Wilcoxon signed-rank test: p = 0.00") < second
 
 
-def test_the_state_of_a_run_is_said(directories):
+def test_the_state_of_a_run_is_said(directories: Path) -> None:
     assert "No race is over yet." in html_report(directories / "no race")
     assert "Running or interrupted" in html_report(directories / "begun")
 
 
-def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path):
+def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
     class Own:
         needs_all_costs = False
 
-        def scores(self, costs, censored):
+        def scores(self, costs: np.ndarray, censored: np.ndarray) -> Any:
             return -costs.mean(axis=-2)
 
-        def __repr__(self):
+        def __repr__(self) -> str:
             return "<my own>"
 
     write_run(tmp_path, Settings(statistic=Own()))
@@ -183,12 +193,12 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path):
         ),
     ],
 )
-def test_the_verdict_is_a_sentence(tmp_path, options, pattern):
+def test_the_verdict_is_a_sentence(tmp_path: Path, options: dict[str, Any], pattern: str) -> None:
     write_run(tmp_path, **options)
     assert re.search(pattern, verdict(Run.load(tmp_path)))
 
 
-def test_the_cost_goes_down_to_the_incumbents_and_the_default_has_a_line(directory):
+def test_the_cost_goes_down_to_the_incumbents_and_the_default_has_a_line(directory: Path) -> None:
     run = Run.load(directory)
     chart = cost_chart(run)
     heights = [point.y for point in chart.points]
@@ -199,7 +209,7 @@ def test_the_cost_goes_down_to_the_incumbents_and_the_default_has_a_line(directo
     assert all(0 <= tick.at <= 100 for tick in (*chart.x_ticks, *chart.y_ticks))
 
 
-def test_a_small_run_is_drawn_by_dots_and_a_large_one_by_bars(directories):
+def test_a_small_run_is_drawn_by_dots_and_a_large_one_by_bars(directories: Path) -> None:
     small = elimination_chart(Run.load(directories / "small"))
     assert isinstance(small, DotChart)
     run = Run.load(directories / "memory")
@@ -212,7 +222,7 @@ def test_a_small_run_is_drawn_by_dots_and_a_large_one_by_bars(directories):
 
 
 @pytest.mark.parametrize("kind", ["memory", "small", "paper", "one race"])
-def test_axes_of_counts_have_whole_numbers(directories, kind):
+def test_axes_of_counts_have_whole_numbers(directories: Path, kind: str) -> None:
     run = Run.load(directories / kind)
     charts = [races_chart(run), elimination_chart(run)]
     labels = [t.label for c in charts if isinstance(c, BarChart) for t in c.y_ticks]
@@ -231,18 +241,18 @@ def test_axes_of_counts_have_whole_numbers(directories, kind):
         (Scale(5, 5), [5]),
     ],
 )
-def test_ticks_are_round(scale, expected):
+def test_ticks_are_round(scale: Scale, expected: list[Any]) -> None:
     assert scale.ticks() == pytest.approx(expected)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_a_browser_shows_it(directory, tmp_path):
+def test_a_browser_shows_it(directory: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert main(["report", str(directory), "--output", str(page)]) == 0
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", profile]
     done = subprocess.run(
-        [CHROMIUM, *flags, "--dump-dom", page.as_uri()],
+        [str(CHROMIUM), *flags, "--dump-dom", page.as_uri()],
         capture_output=True,
         text=True,
         timeout=120,
@@ -252,14 +262,16 @@ def test_a_browser_shows_it(directory, tmp_path):
     assert done.stdout.rstrip().endswith("</html>")
 
 
-def test_the_command_writes_the_page_and_the_trials(directory, tmp_path, capsys):
+def test_the_command_writes_the_page_and_the_trials(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page, table = tmp_path / "page.html", tmp_path / "trials.csv"
     assert main(["report", str(directory), "--output", str(page), "--csv", str(table)]) == 0
     assert str(page) in capsys.readouterr().out
     assert len(list(csv.DictReader(table.open()))) == len(Run.load(directory).trials)
 
 
-def test_a_wrong_directory_is_refused(tmp_path):
+def test_a_wrong_directory_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "acband_configspace", "report", str(tmp_path)],
         capture_output=True,
@@ -270,12 +282,12 @@ def test_a_wrong_directory_is_refused(tmp_path):
     assert done.stderr == f"error: {tmp_path} holds no run: it has no journal.jsonl\n"
 
 
-def test_reading_a_run_needs_no_smac_and_no_matplotlib(directory):
+def test_reading_a_run_needs_no_smac_and_no_matplotlib(directory: Path) -> None:
     code = (
         "import sys; from acband_configspace.runlog.report import html_report; "
         f"html_report({str(directory)!r}); "
         "assert not {'smac', 'matplotlib', 'ConfigSpace'} & set(sys.modules); "
-        "from acband_configspace.__main__ import main; "
+        "from acband_configspace.cli.main import main; "
         f"main(['report', {str(directory)!r}]); "
         "assert not {'smac', 'matplotlib'} & set(sys.modules)"
     )

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ConfigSpace import Configuration, ConfigurationSpace, Float, Integer, Normal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from smac import RandomFacade
+from smac import RandomFacade, Scenario
 from smac.facade.abstract_facade import AbstractFacade
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
@@ -24,7 +25,7 @@ from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 FACADES = [ACBandFacade, RandomFacade]
 
 
-def asking(facade: type[AbstractFacade], directory: Path, **options: object) -> AbstractFacade:
+def asking(facade: type[AbstractFacade], directory: Path, **options: Any) -> AbstractFacade:
     """Return a facade without a target."""
     space = options.pop("configspace", a_space())
     scenario = a_scenario(directory, n_trials=options.pop("n_trials", 40), configspace=space)
@@ -61,7 +62,9 @@ def optimized(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
 
 
 @pytest.mark.parametrize("facade", FACADES)
-def test_the_racers_of_a_race_are_asked_for_before_any_is_told(facade, tmp_path):
+def test_the_racers_of_a_race_are_asked_for_before_any_is_told(
+    facade: type[AbstractFacade], tmp_path: Path
+) -> None:
     smac = asking(facade, tmp_path, n_trials=200, k=4)
     racers = [smac.ask() for _ in range(4)]
     assert len({racer.seed for racer in racers}) == 1
@@ -70,11 +73,13 @@ def test_the_racers_of_a_race_are_asked_for_before_any_is_told(facade, tmp_path)
 
 
 @pytest.mark.parametrize("facade", FACADES)
-def test_results_may_come_back_with_copies_of_the_configurations(facade, tmp_path):
+def test_results_may_come_back_with_copies_of_the_configurations(
+    facade: type[AbstractFacade], tmp_path: Path
+) -> None:
     """As from another process: ConfigSpace does not hold these hyperparameters equal to copies."""
-    priors = [Float("x", (0, 1), distribution=Normal(0.5, 0.2)), Integer("n", (1, 100), log=True)]
     space = ConfigurationSpace()
-    space.add(priors)
+    space.add(Float("x", (0, 1), distribution=Normal(0.5, 0.2)))
+    space.add(Integer("n", (1, 100), log=True))
     assert pickle.loads(pickle.dumps(space)) != space
     smac = asking(facade, tmp_path, configspace=space)
     play(smac, lambda smac, info: answer(smac, pickle.loads(pickle.dumps(info))))
@@ -84,7 +89,9 @@ def test_results_may_come_back_with_copies_of_the_configurations(facade, tmp_pat
 
 
 @pytest.mark.parametrize("facade", FACADES)
-def test_asking_past_a_round_says_what_to_do_and_goes_on_after_it(facade, tmp_path):
+def test_asking_past_a_round_says_what_to_do_and_goes_on_after_it(
+    facade: type[AbstractFacade], tmp_path: Path
+) -> None:
     smac = asking(facade, tmp_path)
     trials = ask_all(smac)
     assert trials
@@ -101,7 +108,9 @@ def test_asking_past_a_round_says_what_to_do_and_goes_on_after_it(facade, tmp_pa
 
 
 @pytest.mark.parametrize("facade", FACADES)
-def test_after_the_last_race_the_error_names_the_incumbent(facade, tmp_path, optimized):
+def test_after_the_last_race_the_error_names_the_incumbent(
+    facade: type[AbstractFacade], tmp_path: Path, optimized: Any
+) -> None:
     smac = asking(facade, tmp_path)
     assert str(optimized["x"]) in play(smac, answer)
     assert smac.intensifier.get_incumbent() == optimized
@@ -113,7 +122,9 @@ def test_after_the_last_race_the_error_names_the_incumbent(facade, tmp_path, opt
 @given(data=st.data())
 @settings(max_examples=6)
 @pytest.mark.parametrize("facade", FACADES)
-def test_told_in_any_order_the_result_is_that_of_optimize(facade, optimized, data):
+def test_told_in_any_order_the_result_is_that_of_optimize(
+    facade: type[AbstractFacade], optimized: Any, data: st.DataObject
+) -> None:
     with tempfile.TemporaryDirectory() as directory:
         smac = asking(facade, Path(directory))
         waiting: list[TrialInfo] = []
@@ -132,21 +143,27 @@ def test_told_in_any_order_the_result_is_that_of_optimize(facade, optimized, dat
         assert smac.runhistory.finished == smac.runhistory.submitted <= 40
 
 
-def test_optimize_goes_on_from_what_was_asked_and_told(make_scenario, optimized):
+def test_optimize_goes_on_from_what_was_asked_and_told(
+    make_scenario: Callable[..., Scenario], optimized: Any
+) -> None:
     smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False)
     for info in [smac.ask() for _ in range(5)]:
         answer(smac, info)
     assert smac.optimize() == optimized
 
 
-def test_optimize_runs_what_was_asked_for_and_never_told(make_scenario, optimized):
+def test_optimize_runs_what_was_asked_for_and_never_told(
+    make_scenario: Callable[..., Scenario], optimized: Any
+) -> None:
     smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False)
     smac.ask()
     assert smac.optimize() == optimized
     assert smac.runhistory.running == 0
 
 
-def test_optimize_goes_on_in_the_same_process_after_an_interruption(make_scenario, optimized):
+def test_optimize_goes_on_in_the_same_process_after_an_interruption(
+    make_scenario: Callable[..., Scenario], optimized: Any
+) -> None:
     interruptions = iter([KeyboardInterrupt])
 
     def target(config: Configuration, seed: int) -> float:
@@ -163,7 +180,7 @@ def test_optimize_goes_on_in_the_same_process_after_an_interruption(make_scenari
     assert smac.runhistory.finished <= 40
 
 
-def costs_of(smac: AbstractFacade) -> dict[tuple[float, int], float]:
+def costs_of(smac: AbstractFacade) -> dict[tuple[float, int | None], object]:
     history = smac.runhistory
     return {(history.get_config(k.config_id)["x"], k.seed): v.cost for k, v in history.items()}
 
@@ -175,7 +192,9 @@ def strangers(smac: AbstractFacade, n: int) -> list[Configuration]:
     return [Configuration(space, dict(config)) for config in other.sample_configuration(n)]
 
 
-def test_what_is_told_too_late_counts_towards_n_trials_and_cuts_no_race(make_scenario, caplog):
+def test_what_is_told_too_late_counts_towards_n_trials_and_cuts_no_race(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
     smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False, **PAPER)
     answer(smac, smac.ask())
     others = strangers(smac, 5)
@@ -190,14 +209,16 @@ def test_what_is_told_too_late_counts_towards_n_trials_and_cuts_no_race(make_sce
 
 @pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize("options", [{}, {"memory": False}])
-def test_what_is_told_beforehand_takes_part(deterministic, options, tmp_path):
-    def start(target) -> ACBandFacade:
+def test_what_is_told_beforehand_takes_part(
+    deterministic: bool, options: dict[str, Any], tmp_path: Path
+) -> None:
+    def start(target: Callable[..., Any]) -> ACBandFacade:
         scenario = a_scenario(tmp_path, n_trials=100, deterministic=deterministic)
         return ACBandFacade(scenario, target, logging_level=False, **options)
 
     calls = []
 
-    def target(config, seed):
+    def target(config: Mapping[str, Any], seed: int) -> float:
         calls.append(config["x"])
         return abs(config["x"] - best["x"])
 
@@ -220,7 +241,9 @@ def test_what_is_told_beforehand_takes_part(deterministic, options, tmp_path):
     assert resumed.intensifier.get_incumbent() == best
 
 
-def test_results_of_the_default_told_beforehand_change_nothing_else(make_scenario, optimized):
+def test_results_of_the_default_told_beforehand_change_nothing_else(
+    make_scenario: Callable[..., Scenario], optimized: Any
+) -> None:
     smac = ACBandFacade(make_scenario(n_trials=41), noisy, logging_level=False)
     default = smac.scenario.configspace.get_default_configuration()
     smac.tell(TrialInfo(default, seed=7), TrialValue(cost=noisy(default, 7)))
@@ -229,7 +252,7 @@ def test_results_of_the_default_told_beforehand_change_nothing_else(make_scenari
     assert smac.runhistory.finished == 41
 
 
-def test_a_result_told_twice_is_taken_once(tmp_path, optimized):
+def test_a_result_told_twice_is_taken_once(tmp_path: Path, optimized: Any) -> None:
     def answer_twice(smac: AbstractFacade, info: TrialInfo) -> None:
         answer(smac, info)
         smac.tell(info, TrialValue(cost=-1.0))
@@ -241,7 +264,9 @@ def test_a_result_told_twice_is_taken_once(tmp_path, optimized):
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf")])
 @pytest.mark.parametrize("facade", FACADES)
-def test_told_costs_that_are_no_numbers_lose(facade, cost, tmp_path):
+def test_told_costs_that_are_no_numbers_lose(
+    facade: type[AbstractFacade], cost: float, tmp_path: Path
+) -> None:
     smac = asking(facade, tmp_path)
     default = smac.scenario.configspace.get_default_configuration()
 
@@ -256,7 +281,7 @@ def test_told_costs_that_are_no_numbers_lose(facade, cost, tmp_path):
         assert statuses == {StatusType.SUCCESS, StatusType.CRASHED}
 
 
-def test_without_a_target_optimize_and_validate_say_so(tmp_path):
+def test_without_a_target_optimize_and_validate_say_so(tmp_path: Path) -> None:
     smac = asking(ACBandFacade, tmp_path)
     with pytest.raises(ValueError, match="target_function"):
         smac.optimize()
@@ -264,14 +289,14 @@ def test_without_a_target_optimize_and_validate_say_so(tmp_path):
         smac.validate(smac.scenario.configspace.get_default_configuration())
 
 
-def test_results_that_are_none_are_refused(tmp_path):
+def test_results_that_are_none_are_refused(tmp_path: Path) -> None:
     smac = asking(ACBandFacade, tmp_path)
     info = smac.ask()
     with pytest.raises(ValueError, match="status must be that of a trial that is over"):
         smac.tell(info, TrialValue(cost=1.0, status=StatusType.RUNNING))
     for cost in (None, (0.1, 0.9), 1j, "3"):
         with pytest.raises(TypeError, match="cost must be one real number but got"):
-            smac.tell(info, TrialValue(cost=cost))
+            smac.tell(info, TrialValue(cost=cost))  # type: ignore[arg-type]
     assert smac.runhistory.finished == 0
     answer(smac, info)
     assert smac.runhistory.finished == 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,8 +21,9 @@ from ConfigSpace import (
     Integer,
     Normal,
 )
-from smac import RandomFacade
-from smac.initial_design import DefaultInitialDesign, SobolInitialDesign
+from smac import RandomFacade, Scenario
+from smac.facade.abstract_facade import AbstractFacade
+from smac.initial_design import AbstractInitialDesign, DefaultInitialDesign, SobolInitialDesign
 from targets import PAPER, a_space, exact, races_of
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
@@ -51,20 +54,20 @@ def drawn(space: ConfigurationSpace, n: int, *, seed: int = 0) -> list[Configura
     return [configurations[i] for i in range(configurations.draw(n))][:n]
 
 
-def test_they_are_uniform():
+def test_they_are_uniform() -> None:
     values = [config["x"] for config in drawn(a_space(), 4000)]
     shares = np.histogram(values, bins=10, range=(0, 1))[0] / 4000
     assert shares == pytest.approx(0.1, abs=0.02)
 
 
-def test_priors_hold():
+def test_priors_hold() -> None:
     space = ConfigurationSpace({"x": Float("x", (0, 1), distribution=Normal(0.5, 0.1))})
     values = [config["x"] for config in drawn(space, 1000)]
     assert np.mean(values) == pytest.approx(0.5, abs=0.02)
     assert np.std(values) == pytest.approx(0.1, abs=0.02)
 
 
-def test_none_comes_twice_and_a_finite_space_is_used_up():
+def test_none_comes_twice_and_a_finite_space_is_used_up() -> None:
     space = conditional_space()
     configs = drawn(space, 50)
     assert len(configs) == len(set(configs)) == ALL_OF_IT
@@ -74,7 +77,7 @@ def test_none_comes_twice_and_a_finite_space_is_used_up():
         assert (config["algorithm"], config["eager"]) != ("c", True)
 
 
-def test_they_depend_on_the_seed_alone():
+def test_they_depend_on_the_seed_alone() -> None:
     space = a_space()
     reference = drawn(space, 200, seed=1)
     space.sample_configuration(17)
@@ -84,13 +87,13 @@ def test_they_depend_on_the_seed_alone():
     assert drawn(space, 200, seed=2) != reference
 
 
-def test_the_users_own_random_stream_is_left_alone():
+def test_the_users_own_random_stream_is_left_alone() -> None:
     space, untouched = a_space(), a_space()
     drawn(space, 300)
     assert space.sample_configuration(5) == untouched.sample_configuration(5)
 
 
-def test_given_ones_come_first_and_are_not_drawn_again():
+def test_given_ones_come_first_and_are_not_drawn_again() -> None:
     space = conditional_space()
     given = space.sample_configuration(3)
     given = list(dict.fromkeys([*given, *given]))
@@ -103,7 +106,7 @@ def test_given_ones_come_first_and_are_not_drawn_again():
         configurations[ALL_OF_IT]
 
 
-def test_a_configuration_is_known_by_its_values():
+def test_a_configuration_is_known_by_its_values() -> None:
     space = conditional_space()
     configurations = Configurations(space, [], seed=0)
     for number in range(ALL_OF_IT):
@@ -113,7 +116,7 @@ def test_a_configuration_is_known_by_its_values():
     assert unseen.number_of(space.get_default_configuration()) is None
 
 
-def test_it_is_known_by_its_values_also_where_its_vector_differs():
+def test_it_is_known_by_its_values_also_where_its_vector_differs() -> None:
     space = ConfigurationSpace()
     space.add(Float("rate", (1e-6, 1.0), log=True), Categorical("shape", [(1, 2), (3,)]))
     configurations = Configurations(space, [], seed=0)
@@ -123,7 +126,7 @@ def test_it_is_known_by_its_values_also_where_its_vector_differs():
         assert configurations.number_of(Configuration(space, values)) == number
 
 
-def test_given_ones_of_a_copied_space_become_ones_of_ours():
+def test_given_ones_of_a_copied_space_become_ones_of_ours() -> None:
     space = ConfigurationSpace()
     space.add(Integer("n", (1, 100), log=True))  # which does not equal its copy
     given = Configuration(pickle.loads(pickle.dumps(space)), {"n": 7})
@@ -144,7 +147,7 @@ def rank(config: Configuration, seed: int) -> float:
     return float(sum(config.get(name) != value for name, value in wanted.items()))
 
 
-def test_a_finite_space_is_used_up(make_scenario):
+def test_a_finite_space_is_used_up(make_scenario: Callable[..., Scenario]) -> None:
     scenario = make_scenario(configspace=conditional_space(), n_trials=500)
     facade = ACBandFacade(scenario, rank, logging_level=False, **PAPER)
     assert facade.schedule.n_configs == ALL_OF_IT - 1
@@ -153,7 +156,7 @@ def test_a_finite_space_is_used_up(make_scenario):
     assert 400 < facade.runhistory.finished <= 500
 
 
-def test_two_configurations_are_enough(make_scenario):
+def test_two_configurations_are_enough(make_scenario: Callable[..., Scenario]) -> None:
     scenario = make_scenario(configspace=ConfigurationSpace({"x": [0.0, 0.3]}), n_trials=20)
     facade = ACBandFacade(scenario, exact, logging_level=False, **PAPER)
     assert facade.optimize()["x"] == 0.3
@@ -162,14 +165,18 @@ def test_two_configurations_are_enough(make_scenario):
 
 @pytest.mark.parametrize("facade", [ACBandFacade, RandomFacade])
 @pytest.mark.parametrize("options", [PAPER, {}])
-def test_a_single_configuration_leaves_nothing_to_choose(options, facade, make_scenario):
+def test_a_single_configuration_leaves_nothing_to_choose(
+    options: dict[str, Any], facade: type[AbstractFacade], make_scenario: Callable[..., Scenario]
+) -> None:
     scenario = make_scenario(configspace=ConfigurationSpace({"x": ["only"]}))
     intensifier = ACBandIntensifier(scenario, **options)
     with pytest.raises(ValueError, match="must have at least two configurations to choose from"):
         facade(scenario, exact, intensifier=intensifier, logging_level=False).optimize()
 
 
-def test_a_budget_in_races_does_not_outlast_the_space(make_scenario):
+def test_a_budget_in_races_does_not_outlast_the_space(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     space = ConfigurationSpace({"x": [f"{n}" for n in range(8)]})
     for n_trials in (1000, 3000):  # with more there would be a further pass, but nothing is left
         scenario = make_scenario(configspace=space, n_trials=n_trials)
@@ -178,10 +185,16 @@ def test_a_budget_in_races_does_not_outlast_the_space(make_scenario):
     assert facade.intensifier.finished == "all configurations of the space have been raced"
 
 
-def test_saved_trials_do_not_ask_for_more_than_the_space_has(make_scenario):
+def test_saved_trials_do_not_ask_for_more_than_the_space_has(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     space = ConfigurationSpace({"x": [f"{n}" for n in range(35)]})
     scenario = make_scenario(configspace=space, n_trials=1000)
-    options = {"early_stopping": 0.1, "spend": "configurations", "logging_level": False}
+    options: dict[str, Any] = {
+        "early_stopping": 0.1,
+        "spend": "configurations",
+        "logging_level": False,
+    }
     facade = ACBandFacade(scenario, by_name, **options)
     assert facade.schedule.n_configs < 34  # there are some for further epochs, but not many
     assert facade.optimize()["x"] == "0"
@@ -198,13 +211,13 @@ def first_racers(facade: ACBandFacade) -> list[Configuration]:
     return [facade.intensifier.configurations[n] for n in sorted(numbers)]
 
 
-def test_the_default_is_the_first(make_scenario):
+def test_the_default_is_the_first(make_scenario: Callable[..., Scenario]) -> None:
     scenario = make_scenario()
     default = scenario.configspace.get_default_configuration()
     assert first_racers(ACBandFacade(scenario, exact, logging_level=False, **PAPER))[0] == default
 
 
-def test_the_first_may_be_random_as_in_the_paper(make_scenario):
+def test_the_first_may_be_random_as_in_the_paper(make_scenario: Callable[..., Scenario]) -> None:
     scenario = make_scenario()
     default = scenario.configspace.get_default_configuration()
     facade = ACBandFacade(scenario, exact, first="random", logging_level=False, **PAPER)
@@ -216,7 +229,12 @@ def test_the_first_may_be_random_as_in_the_paper(make_scenario):
 @pytest.mark.parametrize("first", ["default", "random"])
 @pytest.mark.parametrize("design", [DefaultInitialDesign, SobolInitialDesign])
 @pytest.mark.parametrize("origin", [None, "mine", "Initial Design: Sobol"])
-def test_what_the_user_adds_takes_part(origin, design, first, make_scenario):
+def test_what_the_user_adds_takes_part(
+    origin: str | None,
+    design: type[AbstractInitialDesign],
+    first: Literal["default", "random"],
+    make_scenario: Callable[..., Scenario],
+) -> None:
     """So does what a design of the user's choice samples."""
     scenario = make_scenario(n_trials=300)
     space = scenario.configspace
@@ -243,7 +261,7 @@ def test_what_the_user_adds_takes_part(origin, design, first, make_scenario):
     assert facade.optimize() == added[0]
 
 
-def test_a_stock_facade_races_what_the_user_adds(make_scenario):
+def test_a_stock_facade_races_what_the_user_adds(make_scenario: Callable[..., Scenario]) -> None:
     """Also where the schedule was looked at before."""
     scenario = make_scenario(n_trials=60)
     intensifier = ACBandIntensifier(scenario, **PAPER)
@@ -257,7 +275,9 @@ def test_a_stock_facade_races_what_the_user_adds(make_scenario):
     assert facade.optimize() == added
 
 
-def test_too_few_trials_for_what_the_user_adds_is_refused(make_scenario):
+def test_too_few_trials_for_what_the_user_adds_is_refused(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     scenario = make_scenario(n_trials=12)
     added = scenario.configspace.sample_configuration(10)
     design = DefaultInitialDesign(scenario, n_configs=1, additional_configs=added)

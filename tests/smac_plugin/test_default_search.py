@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from ConfigSpace import Configuration, ConfigurationSpace
+from smac import Scenario
 from smac.callback.callback import Callback
+from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
-from targets import a_scenario, exact, noisy, on_instance, races_of, without_times
+from targets import a_scenario, exact, noisy, on_instance, only, races_of, without_times
 
 from acband_configspace import ACBandFacade
 from acband_configspace.benchmark import simulate_run
@@ -21,7 +25,7 @@ from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.errors import RunFinishedError
 
 
-def quiet(scenario, target, **options) -> ACBandFacade:
+def quiet(scenario: Scenario, target: Callable[..., Any] | None, **options: Any) -> ACBandFacade:
     return ACBandFacade(scenario, target, logging_level=False, **options)
 
 
@@ -30,7 +34,12 @@ def quiet(scenario, target, **options) -> ACBandFacade:
 
 @pytest.mark.parametrize("n_trials", [2, 5, 50, 100, 1000])
 @pytest.mark.parametrize(("deterministic", "target"), [(True, exact), (False, noisy)])
-def test_all_trials_are_used(n_trials, deterministic, target, make_scenario):
+def test_all_trials_are_used(
+    n_trials: int,
+    deterministic: bool,
+    target: Callable[..., Any],
+    make_scenario: Callable[..., Scenario],
+) -> None:
     facade = quiet(make_scenario(n_trials=n_trials, deterministic=deterministic), target)
     assert isinstance(facade.schedule, SearchSchedule)
     assert facade.optimize() is not None
@@ -38,7 +47,7 @@ def test_all_trials_are_used(n_trials, deterministic, target, make_scenario):
     assert facade.intensifier.finished == f"all n_trials={n_trials} trials are used"
 
 
-def test_a_time_limit_is_used_to_its_end_if_n_trials_is_not_given(tmp_path):
+def test_a_time_limit_is_used_to_its_end_if_n_trials_is_not_given(tmp_path: Path) -> None:
     settings = {"n_trials": 100, "walltime_limit": 2.0}  # 100 is SMAC's default
     facade = quiet(a_scenario(tmp_path, **settings), noisy)
     assert facade.optimize() is not None
@@ -47,7 +56,7 @@ def test_a_time_limit_is_used_to_its_end_if_n_trials_is_not_given(tmp_path):
     assert "until time is up" in str(facade.schedule)
 
 
-def test_more_workers_than_races(make_scenario, tmp_path):
+def test_more_workers_than_races(make_scenario: Callable[..., Scenario], tmp_path: Path) -> None:
     alone = quiet(a_scenario(tmp_path / "one", n_trials=6), noisy)
     many = quiet(a_scenario(tmp_path / "eight", n_trials=6, n_workers=8), noisy)
     assert many.optimize() == alone.optimize()
@@ -55,7 +64,7 @@ def test_more_workers_than_races(make_scenario, tmp_path):
 
 
 @pytest.mark.parametrize("n_workers", [2, 8])
-def test_with_workers_it_does_the_same(n_workers, tmp_path):
+def test_with_workers_it_does_the_same(n_workers: int, tmp_path: Path) -> None:
     alone = quiet(a_scenario(tmp_path / "one"), noisy)
     together = quiet(a_scenario(tmp_path / "more", n_workers=n_workers), noisy)
     assert together.optimize() == alone.optimize()
@@ -70,12 +79,14 @@ class Stop(Callback):
     def __init__(self, after: int) -> None:
         self.after = after
 
-    def on_tell_end(self, smbo, info, value):
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
         return smbo.runhistory.finished < self.after
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_stopped_by_a_callback_it_has_found_something(seed, make_scenario):
+def test_stopped_by_a_callback_it_has_found_something(
+    seed: int, make_scenario: Callable[..., Scenario]
+) -> None:
     scenario = make_scenario(n_trials=200, seed=seed)
     facade = quiet(scenario, exact, callbacks=[Stop(50)])
     incumbent = facade.optimize()
@@ -85,7 +96,9 @@ def test_stopped_by_a_callback_it_has_found_something(seed, make_scenario):
 
 
 @pytest.mark.parametrize("after", [1, 3])
-def test_stopped_before_a_race_is_over_the_best_trial_leads(after, make_scenario):
+def test_stopped_before_a_race_is_over_the_best_trial_leads(
+    after: int, make_scenario: Callable[..., Scenario]
+) -> None:
     facade = quiet(make_scenario(), exact, callbacks=[Stop(after)])
     incumbent = facade.optimize()
     assert facade.runhistory.finished == after
@@ -93,7 +106,9 @@ def test_stopped_before_a_race_is_over_the_best_trial_leads(after, make_scenario
     assert facade.validate(incumbent) == pytest.approx(exact(incumbent, 0))
 
 
-def test_a_run_that_was_stopped_goes_on_in_the_same_process(make_scenario, tmp_path):
+def test_a_run_that_was_stopped_goes_on_in_the_same_process(
+    make_scenario: Callable[..., Scenario], tmp_path: Path
+) -> None:
     stop = Stop(13)
     facade = quiet(make_scenario(), noisy, callbacks=[stop])
     facade.optimize()
@@ -103,7 +118,9 @@ def test_a_run_that_was_stopped_goes_on_in_the_same_process(make_scenario, tmp_p
     assert facade.runhistory.finished == 60
 
 
-def test_the_termination_threshold_returns_the_incumbent(make_scenario):
+def test_the_termination_threshold_returns_the_incumbent(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     scenario = make_scenario(n_trials=500, termination_cost_threshold=0.21)
     facade = quiet(scenario, exact)
     incumbent = facade.optimize()
@@ -113,7 +130,9 @@ def test_the_termination_threshold_returns_the_incumbent(make_scenario):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("target", [noisy, exact])
-def test_trajectories_go_down(target, seed, make_scenario):
+def test_trajectories_go_down(
+    target: Callable[..., Any], seed: int, make_scenario: Callable[..., Scenario]
+) -> None:
     facade = quiet(make_scenario(n_trials=300, seed=seed), target)
     incumbent = facade.optimize()
     trajectory = facade.intensifier.trajectory
@@ -125,7 +144,7 @@ def test_trajectories_go_down(target, seed, make_scenario):
     assert facade.intensifier.incumbents_changed == len(trajectory)
 
 
-def test_optimizer_reset_starts_anew(make_scenario):
+def test_optimizer_reset_starts_anew(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(), noisy)
     first = facade.optimize()
     facade.optimizer.reset()
@@ -141,7 +160,7 @@ def test_optimizer_reset_starts_anew(make_scenario):
 
 @pytest.mark.parametrize("options", [{}, {"proposals": "learned"}])
 @pytest.mark.parametrize("after", [5, 61, 130])
-def test_interrupted_it_goes_on(options, after, tmp_path):
+def test_interrupted_it_goes_on(options: dict[str, Any], after: int, tmp_path: Path) -> None:
     whole = quiet(a_scenario(tmp_path / "whole", n_trials=160), noisy, **options)
     whole.optimize()
     callbacks = [Stop(after)]
@@ -162,7 +181,7 @@ def test_interrupted_it_goes_on(options, after, tmp_path):
 # --- special cases ---------------------------------------------------------------------------
 
 
-def test_seeds_that_do_not_matter_are_noticed(make_scenario):
+def test_seeds_that_do_not_matter_are_noticed(make_scenario: Callable[..., Scenario]) -> None:
     """Most scripts leave SMAC's deterministic=False though their target is exact."""
     facade = quiet(make_scenario(n_trials=200), exact)
     incumbent = facade.optimize()
@@ -173,7 +192,7 @@ def test_seeds_that_do_not_matter_are_noticed(make_scenario):
 
 @pytest.mark.parametrize("n", [2, 10])
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_few_instances(n, deterministic, make_scenario):
+def test_few_instances(n: int, deterministic: bool, make_scenario: Callable[..., Scenario]) -> None:
     calls: Counter[tuple[float, str, int]] = Counter()
 
     def target(config: Configuration, instance: str, seed: int) -> float:
@@ -192,7 +211,7 @@ def test_few_instances(n, deterministic, make_scenario):
     assert met == set(names)
 
 
-def test_a_space_of_five(make_scenario):
+def test_a_space_of_five(make_scenario: Callable[..., Scenario]) -> None:
     space = ConfigurationSpace({"x": [0.1, 0.2, 0.3, 0.4, 0.5]})
     settings = {"configspace": space, "instances": ["a", "b", "c"], "deterministic": True}
     facade = quiet(
@@ -232,7 +251,9 @@ class Rows:
 @pytest.mark.parametrize("n_instances", [1, 3, 20])
 @pytest.mark.parametrize("options", [{}, {"k": 4}, {"memory": False}])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_simulation_finds_the_same_by_cost(n_instances, options, seed, tmp_path):
+def test_the_simulation_finds_the_same_by_cost(
+    n_instances: int, options: dict[str, Any], seed: int, tmp_path: Path
+) -> None:
     table = a_table(seed, n_instances=n_instances)
     simulated = simulate_run(table, n_trials=150, seed=seed, **options)
     scenario = a_scenario(
@@ -260,7 +281,9 @@ def test_the_simulation_finds_the_same_by_cost(n_instances, options, seed, tmp_p
 
 @pytest.mark.parametrize("n_instances", [3, 20])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_simulation_finds_the_same_in_races(n_instances, seed, tmp_path):
+def test_the_simulation_finds_the_same_in_races(
+    n_instances: int, seed: int, tmp_path: Path
+) -> None:
     """Run times are never exact, so the races are asked for and told as a table has them."""
     table = a_table(seed, n_instances=n_instances)
     simulated = simulate_run(table, cpu_limit=1e9, n_trials=150, seed=seed)
@@ -279,11 +302,11 @@ def test_the_simulation_finds_the_same_in_races(n_instances, seed, tmp_path):
     n_trials = play_races(
         facade, lambda info: table.runtimes[rows[info.config], int(info.instance)]
     )
-    assert rows[facade.intensifier.get_incumbent()] == simulated.incumbent
+    assert rows[only(facade.intensifier.get_incumbent())] == simulated.incumbent
     assert n_trials == simulated.n_trials
 
 
-def play_races(facade: ACBandFacade, seconds_of) -> int:
+def play_races(facade: ACBandFacade, seconds_of: Any) -> int:
     """Ask for whole races and tell what a runner would; return how many trials there were."""
     n_trials = 0
     while True:
@@ -299,7 +322,7 @@ def play_races(facade: ACBandFacade, seconds_of) -> int:
 
 
 def raced(facade: ACBandFacade, racers: list[TrialInfo], times: list[float]) -> list[TrialValue]:
-    cutoff = facade.scenario.trial_walltime_limit
+    cutoff = float(facade.scenario.trial_walltime_limit or np.inf)
     to_the_end = racers[0].additional_info["to_the_end"]
     limits = [min(cutoff, info.additional_info["limit"] or cutoff) for info in racers]
     finished = [t for t, limit in zip(times, limits, strict=True) if t < cutoff and t <= limit]
@@ -327,7 +350,7 @@ def raced(facade: ACBandFacade, racers: list[TrialInfo], times: list[float]) -> 
 
 
 @pytest.mark.parametrize("n_trials", [5, 60, 200])
-def test_a_plain_loop_of_ask_and_tell_goes_to_the_end(n_trials, tmp_path: Path):
+def test_a_plain_loop_of_ask_and_tell_goes_to_the_end(n_trials: int, tmp_path: Path) -> None:
     facade = quiet(a_scenario(tmp_path, n_trials=n_trials), None)
     for _ in range(n_trials):
         info = facade.ask()

@@ -7,19 +7,24 @@ import itertools
 import logging
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from ConfigSpace import Configuration
+from dask.distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from smac import Scenario
 from smac.callback.callback import Callback
 from smac.facade.abstract_facade import AbstractFacade
 from smac.main.smbo import SMBO
 from smac.model.random_model import RandomModel
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
+from smac.runner.abstract_runner import AbstractRunner
 from smac.runner.abstract_serial_runner import AbstractSerialRunner
 from targets import (
     PAPER,
@@ -31,6 +36,7 @@ from targets import (
     noisy,
     often_crashing,
     on_instance,
+    only,
     races_of,
     without_times,
 )
@@ -44,7 +50,9 @@ from acband_configspace.core.race import Outcome, Race
 from acband_configspace.errors import FirstRaceCrashedError
 
 
-def quiet(scenario, target, **options) -> ACBandFacade:
+def quiet(
+    scenario: Scenario, target: Callable[..., Any] | str | AbstractRunner | None, **options: Any
+) -> ACBandFacade:
     if "intensifier" not in options:
         options = {**PAPER, **options}
     return ACBandFacade(scenario, target, logging_level=False, **options)
@@ -53,7 +61,7 @@ def quiet(scenario, target, **options) -> ACBandFacade:
 # --- a facade of SMAC's ----------------------------------------------------------------------
 
 
-def test_it_is_one_of_smacs_facades(make_scenario):
+def test_it_is_one_of_smacs_facades(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(), noisy)
     assert isinstance(facade, AbstractFacade)
     assert isinstance(facade.optimizer, SMBO)
@@ -62,7 +70,9 @@ def test_it_is_one_of_smacs_facades(make_scenario):
     assert facade._config_selector._model is facade._model
 
 
-def test_the_plan_is_there_before_anything_runs_and_is_what_is_done(make_scenario, caplog):
+def test_the_plan_is_there_before_anything_runs_and_is_what_is_done(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
     calls = []
 
     def target(config: Configuration, seed: int) -> float:
@@ -83,7 +93,7 @@ def test_the_plan_is_there_before_anything_runs_and_is_what_is_done(make_scenari
     assert len(facade.runhistory.get_configs()) == plan.n_configs + 1
 
 
-def test_options_reach_the_intensifier(make_scenario):
+def test_options_reach_the_intensifier(make_scenario: Callable[..., Scenario]) -> None:
     scenario = make_scenario(n_trials=300)
     facade = quiet(scenario, noisy, k=3, n_candidates=9, delta=0.1)
     assert (facade.schedule.k, facade.schedule.n_candidates, facade.schedule.delta) == (3, 9, 0.1)
@@ -120,7 +130,9 @@ def test_options_reach_the_intensifier(make_scenario):
         ({"racing": 1}, "racing must be True or False but got 1"),
     ],
 )
-def test_wrong_options_are_refused_at_the_door(option, error, tmp_path):
+def test_wrong_options_are_refused_at_the_door(
+    option: dict[str, Any], error: str, tmp_path: Path
+) -> None:
     for target in (noisy, "./a-script", None):
         with pytest.raises((ValueError, TypeError), match=error):
             quiet(a_scenario(tmp_path / "out"), target, **option)
@@ -142,7 +154,9 @@ def test_wrong_options_are_refused_at_the_door(option, error, tmp_path):
         ("seed", -2),
     ],
 )
-def test_wrong_settings_of_the_scenario_are_refused_at_the_door(setting, value, tmp_path):
+def test_wrong_settings_of_the_scenario_are_refused_at_the_door(
+    setting: str, value: float | str, tmp_path: Path
+) -> None:
     scenario = a_scenario(tmp_path / "out", **{setting: value})
     with pytest.raises((ValueError, TypeError), match=f"{setting} must be .* but got"):
         quiet(scenario, noisy)
@@ -159,7 +173,9 @@ def test_wrong_settings_of_the_scenario_are_refused_at_the_door(setting, value, 
         ("runtime_cutoff", 5),
     ],
 )
-def test_what_is_not_supported_is_refused_by_name(setting, value, make_scenario):
+def test_what_is_not_supported_is_refused_by_name(
+    setting: str, value: bool | int | list[str], make_scenario: Callable[..., Scenario]
+) -> None:
     scenario = make_scenario(**{setting: value})
     with pytest.raises(ValueError, match=f"{setting} must be .* for AC-Band"):
         ACBandIntensifier(scenario)
@@ -167,7 +183,7 @@ def test_what_is_not_supported_is_refused_by_name(setting, value, make_scenario)
         quiet(scenario, noisy)
 
 
-def test_instances_that_come_twice_are_refused(make_scenario):
+def test_instances_that_come_twice_are_refused(make_scenario: Callable[..., Scenario]) -> None:
     with pytest.raises(ValueError, match="instances must be distinct but got \\['a'\\]"):
         quiet(make_scenario(instances=["a", "b", "a"]), on_instance)
 
@@ -178,12 +194,21 @@ def test_instances_that_come_twice_are_refused(make_scenario):
 class Instant(AbstractSerialRunner):
     """A runner of one's own: SMAC's copies the whole space for every trial."""
 
-    def run(self, config, instance=None, budget=None, seed=None, additional_info=None):
+    def run(
+        self,
+        config: Mapping[str, Any],
+        instance: str | None = None,
+        budget: Any = None,
+        seed: int | None = None,
+        additional_info: dict[str, Any] | None = None,
+    ) -> Any:
         return StatusType.SUCCESS, exact(config, seed), 0.0, 0.0, {}
 
 
 @pytest.mark.parametrize(("n_trials", "k"), [(2, 2), (7, 2), (7, 5), (100, 2), (100, 5), (5000, 2)])
-def test_n_trials_are_used_but_never_more_and_no_race_is_cut(n_trials, k, make_scenario):
+def test_n_trials_are_used_but_never_more_and_no_race_is_cut(
+    n_trials: int, k: int, make_scenario: Callable[..., Scenario]
+) -> None:
     scenario = make_scenario(n_trials=n_trials)
     facade = quiet(scenario, Instant(scenario), k=k)
     facade.optimize()
@@ -196,7 +221,9 @@ def test_n_trials_are_used_but_never_more_and_no_race_is_cut(n_trials, k, make_s
 
 @given(n_trials=st.integers(2, 150), k=st.integers(2, 6), n=st.integers(0, 12), seed=st.integers(0))
 @settings(max_examples=15)
-def test_whatever_the_numbers_races_are_whole(n_trials, k, n, seed, tmp_path_factory):
+def test_whatever_the_numbers_races_are_whole(
+    n_trials: int, k: Any, n: Any, seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     names = [f"i{i}" for i in range(n)] or None
     scenario = a_scenario(
         tmp_path_factory.mktemp("whole"),
@@ -213,14 +240,16 @@ def test_whatever_the_numbers_races_are_whole(n_trials, k, n, seed, tmp_path_fac
     assert len(races_of(scenario)) == facade.intensifier.n_races == facade.schedule.n_races
 
 
-def test_a_budget_of_races_is_kept(make_scenario):
+def test_a_budget_of_races_is_kept(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(n_trials=1000), noisy, budget=50, n_candidates=5)
     facade.optimize()
     assert facade.intensifier.n_races == facade.schedule.n_races <= 50
     assert facade.intensifier.n_races > 40
 
 
-def test_what_n_trials_cannot_afford_is_refused_with_the_least(make_scenario):
+def test_what_n_trials_cannot_afford_is_refused_with_the_least(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     with pytest.raises(ValueError, match="n_trials must be at least (\\d+)") as error:
         quiet(make_scenario(n_trials=100), noisy, alpha=0.05)
     least = int(str(error.value).split("at least ")[1].split()[0])
@@ -231,7 +260,7 @@ def test_what_n_trials_cannot_afford_is_refused_with_the_least(make_scenario):
         quiet(make_scenario(), noisy, budget=100, n_candidates=5)
 
 
-def test_what_cannot_be_planned_leaves_no_files(make_scenario):
+def test_what_cannot_be_planned_leaves_no_files(make_scenario: Callable[..., Scenario]) -> None:
     scenario = make_scenario(n_trials=100)
     with pytest.raises(ValueError, match="n_trials must be at least"):
         quiet(scenario, noisy, alpha=0.05)
@@ -241,7 +270,9 @@ def test_what_cannot_be_planned_leaves_no_files(make_scenario):
 @pytest.mark.parametrize(
     ("limit", "target"), [({"walltime_limit": 2.5}, exact), ({"cputime_limit": 0.7}, busy)]
 )
-def test_a_time_limit_means_passes_of_doubling_budget(limit, target, make_scenario):
+def test_a_time_limit_means_passes_of_doubling_budget(
+    limit: dict[str, Any], target: Callable[..., Any], make_scenario: Callable[..., Scenario]
+) -> None:
     facade = quiet(make_scenario(n_trials=100_000, **limit), target)
     incumbent = facade.optimize()
     plans = facade.intensifier.engine.plans
@@ -255,7 +286,9 @@ def test_a_time_limit_means_passes_of_doubling_budget(limit, target, make_scenar
 
 
 @pytest.mark.parametrize("racing", [False, True])
-def test_a_time_limit_ends_what_was_submitted_last(racing, make_scenario):
+def test_a_time_limit_ends_what_was_submitted_last(
+    racing: bool, make_scenario: Callable[..., Scenario]
+) -> None:
     settings = {"n_trials": 4, "walltime_limit": 0.5, "n_workers": 4, "trial_walltime_limit": 500}
     facade = quiet(make_scenario(**settings), sleepy, racing=racing)
     start, cpu_start = time.monotonic(), time.process_time()
@@ -265,18 +298,18 @@ def test_a_time_limit_ends_what_was_submitted_last(racing, make_scenario):
     assert {value.status for value in facade.runhistory.values()} == {StatusType.TIMEOUT}
 
 
-def sleepy(config, seed):
+def sleepy(config: Mapping[str, Any], seed: int) -> None:
     time.sleep(100)
 
 
-def test_under_a_time_limit_n_trials_holds_too(make_scenario):
+def test_under_a_time_limit_n_trials_holds_too(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(n_trials=250, walltime_limit=600), exact)
     facade.optimize()
     assert len(facade.intensifier.engine.plans) == 2
     assert 230 < facade.runhistory.finished <= 250
 
 
-def test_each_pass_starts_from_the_last_winner(make_scenario):
+def test_each_pass_starts_from_the_last_winner(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(n_trials=720, walltime_limit=600), exact)
     facade.optimize()
     winners = facade.intensifier.get_state()["epoch_winners"]
@@ -290,7 +323,7 @@ def test_each_pass_starts_from_the_last_winner(make_scenario):
         assert winner in {ids[facade.intensifier.configurations[n]] for n in racers}
 
 
-def test_the_termination_threshold_ends_the_run(make_scenario):
+def test_the_termination_threshold_ends_the_run(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(n_trials=500, termination_cost_threshold=0.1), noisy)
     facade.optimize()
     means = [facade.runhistory.average_cost(c) for c in facade.runhistory.get_configs()]
@@ -301,7 +334,9 @@ def test_the_termination_threshold_ends_the_run(make_scenario):
 # --- instances -------------------------------------------------------------------------------
 
 
-def test_instances_are_fresh_as_long_as_there_are_any(make_scenario):
+def test_instances_are_fresh_as_long_as_there_are_any(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     names = [f"i{n}" for n in range(200)]
     facade = quiet(make_scenario(n_trials=300, instances=names, deterministic=True), on_instance)
     facade.optimize()
@@ -309,7 +344,7 @@ def test_instances_are_fresh_as_long_as_there_are_any(make_scenario):
     assert len({key.instance for key in keys}) == len(keys) > 140
 
 
-def test_instances_and_seeds_make_pairs(make_scenario):
+def test_instances_and_seeds_make_pairs(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(n_trials=100, instances=["a", "b", "c"]), on_instance)
     facade.optimize()
     keys = [race.key for race in races_of(facade.scenario)]
@@ -318,7 +353,9 @@ def test_instances_and_seeds_make_pairs(make_scenario):
     assert max(counts) - min(counts) <= 1
 
 
-def test_few_instances_are_used_again_but_known_results_are_not_run_again(make_scenario):
+def test_few_instances_are_used_again_but_known_results_are_not_run_again(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     calls: Counter[tuple[float, str]] = Counter()
 
     def target(config: Configuration, instance: str, seed: int) -> float:
@@ -339,7 +376,9 @@ def test_few_instances_are_used_again_but_known_results_are_not_run_again(make_s
     assert {len(values) for values in costs.values()} == {1}
 
 
-def test_races_of_known_results_are_judged_also_after_the_last_trial(make_scenario):
+def test_races_of_known_results_are_judged_also_after_the_last_trial(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     """One epoch, in which all trials are those of the first round."""
     facade = quiet(make_scenario(deterministic=True, n_trials=100), exact, n_epochs=1)
     incumbent = facade.optimize()
@@ -348,10 +387,12 @@ def test_races_of_known_results_are_judged_also_after_the_last_trial(make_scenar
     assert incumbent == min(facade.runhistory.get_configs(), key=lambda c: exact(c, 0))
 
 
-def test_the_target_is_told_which_configuration_it_has(make_scenario):
+def test_the_target_is_told_which_configuration_it_has(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     seen = set()
 
-    def target(config, seed):
+    def target(config: Configuration, seed: int) -> float:
         seen.add((config.config_id, config.origin))
         return noisy(config, seed)
 
@@ -361,7 +402,9 @@ def test_the_target_is_told_which_configuration_it_has(make_scenario):
     assert seen == {(facade.runhistory.get_config_id(c), c.origin) for c in configs}
 
 
-def test_a_deterministic_target_without_instances_is_run_once_per_configuration(make_scenario):
+def test_a_deterministic_target_without_instances_is_run_once_per_configuration(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     calls: Counter[float] = Counter()
 
     def target(config: Configuration, seed: int) -> float:
@@ -382,7 +425,9 @@ EARLY = {"early_stopping": 0.0, "playoff": 30, "n_candidates": 8}
 
 
 @pytest.mark.parametrize("options", [PAPER, EARLY])
-def test_four_workers_do_the_same_as_one(options, tmp_path, four_workers):
+def test_four_workers_do_the_same_as_one(
+    options: dict[str, Any], tmp_path: Path, four_workers: Client
+) -> None:
     results = {}
     for workers, client in {"one": None, "four": four_workers}.items():
         scenario = a_scenario(tmp_path / workers, n_trials=120)
@@ -397,7 +442,7 @@ def test_four_workers_do_the_same_as_one(options, tmp_path, four_workers):
 
 
 @pytest.mark.parametrize("n_workers", [2, 4])
-def test_with_workers_it_does_the_same_and_validates_alike(n_workers, tmp_path):
+def test_with_workers_it_does_the_same_and_validates_alike(n_workers: int, tmp_path: Path) -> None:
     alone = quiet(a_scenario(tmp_path / "one"), noisy)
     incumbent = alone.optimize()
     together = quiet(a_scenario(tmp_path / "more", n_workers=n_workers), noisy)
@@ -409,14 +454,18 @@ def test_with_workers_it_does_the_same_and_validates_alike(n_workers, tmp_path):
 
 @pytest.mark.parametrize("statistic", ["wins", "mean"])
 @pytest.mark.parametrize("k", [2, 4])
-def test_it_finds_what_the_core_and_the_simulation_find(statistic, k, make_scenario):
+def test_it_finds_what_the_core_and_the_simulation_find(
+    statistic: str, k: int, make_scenario: Callable[..., Scenario]
+) -> None:
     scenario = make_scenario(n_trials=400)
     facade = quiet(scenario, noisy, k=k, statistic=statistic)
     facade.optimize()
     races = {race.id: race for race in races_of(scenario)}
     plan = facade.schedule
+    assert isinstance(plan, Schedule)
     configurations = facade.intensifier.configurations
-    winner = configurations.number_of(facade.intensifier.get_incumbent())
+    winner = configurations.number_of(only(facade.intensifier.get_incumbent()))
+    assert winner is not None
 
     rounds_ = acband(plan, np.random.default_rng([scenario.seed, 2]))
     stream = PaperRaces(rounds_, statistic=statistic, early_stopping=None)
@@ -439,8 +488,8 @@ def test_it_finds_what_the_core_and_the_simulation_find(statistic, k, make_scena
     }
     drawn = simulate(RuntimeTable(np.ones(shape), cutoff=9.0), **arguments)
     times = np.ones(shape)
-    for place, race in races.items():
-        for racer, trial in zip(race.racers, race.trials, strict=True):
+    for place, record in races.items():
+        for racer, trial in zip(record.racers, record.trials, strict=True):
             times[drawn.configurations[racer], drawn.instances[numbers[place]]] = trial.cost
     result = simulate(RuntimeTable(times, cutoff=9.0), **arguments)
     assert result.incumbent == drawn.configurations[winner]
@@ -456,21 +505,23 @@ class Watching(Callback):
         self.events: Counter[str] = Counter()
         self.incumbents: list[Configuration | None] = []
 
-    def on_start(self, smbo):
+    def on_start(self, smbo: SMBO) -> None:
         self.events["start"] += 1
 
-    def on_end(self, smbo):
+    def on_end(self, smbo: SMBO) -> None:
         self.events["end"] += 1
 
-    def on_ask_end(self, smbo, info):
+    def on_ask_end(self, smbo: SMBO, info: TrialInfo) -> None:
         self.events["asked"] += 1
 
-    def on_tell_end(self, smbo, info: TrialInfo, value: TrialValue):
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
         self.events["told"] += 1
         self.incumbents.append(smbo.intensifier.get_incumbent())
 
 
-def test_the_incumbent_is_the_default_and_then_the_newest_epoch_winner(make_scenario):
+def test_the_incumbent_is_the_default_and_then_the_newest_epoch_winner(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     watching = Watching()
     scenario = make_scenario(n_trials=300)
     facade = quiet(scenario, noisy, callbacks=[watching])
@@ -499,7 +550,9 @@ def test_the_incumbent_is_the_default_and_then_the_newest_epoch_winner(make_scen
     assert costs == sorted(costs, reverse=True)
 
 
-def test_print_stats_says_what_was_done(make_scenario, caplog):
+def test_print_stats_says_what_was_done(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
     facade = quiet(make_scenario(), noisy)
     facade.optimize()
     with caplog.at_level(logging.INFO, logger="smac"):
@@ -510,9 +563,9 @@ def test_print_stats_says_what_was_done(make_scenario, caplog):
     assert f"Incumbent changed: {len(facade.intensifier.trajectory)}" in caplog.text
 
 
-def test_a_callback_may_end_the_run(make_scenario):
+def test_a_callback_may_end_the_run(make_scenario: Callable[..., Scenario]) -> None:
     class Enough(Callback):
-        def on_tell_end(self, smbo, info, value):
+        def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
             return smbo.runhistory.finished < 10
 
     facade = quiet(make_scenario(), noisy, callbacks=[Enough()])
@@ -525,7 +578,9 @@ def test_a_callback_may_end_the_run(make_scenario):
 
 @pytest.mark.parametrize("crash_cost", [np.inf, 10.0])
 @pytest.mark.parametrize("statistic", ["wins", "mean"])
-def test_a_target_that_crashes_half_the_time(statistic, crash_cost, make_scenario):
+def test_a_target_that_crashes_half_the_time(
+    statistic: str, crash_cost: float, make_scenario: Callable[..., Scenario]
+) -> None:
     scenario = make_scenario(n_trials=200, crash_cost=crash_cost)
     facade = quiet(scenario, often_crashing, statistic=statistic)
     incumbent = facade.optimize()
@@ -537,7 +592,7 @@ def test_a_target_that_crashes_half_the_time(statistic, crash_cost, make_scenari
         assert abs(incumbent["x"] - 0.3) < 0.25
 
 
-def test_those_that_always_crash_lose(make_scenario):
+def test_those_that_always_crash_lose(make_scenario: Callable[..., Scenario]) -> None:
     def target(config: Configuration, seed: int) -> float:
         if config["x"] > 0.4:
             raise RuntimeError("too large")
@@ -550,7 +605,9 @@ def test_those_that_always_crash_lose(make_scenario):
     assert all(c["x"] <= 0.4 for c in seen.incumbents if c is not None)
 
 
-def test_an_epoch_that_nobody_survives_keeps_the_proven_incumbent(make_scenario):
+def test_an_epoch_that_nobody_survives_keeps_the_proven_incumbent(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     n_calls = 0
 
     def target(config: Configuration, seed: int) -> float:
@@ -573,7 +630,9 @@ def test_an_epoch_that_nobody_survives_keeps_the_proven_incumbent(make_scenario)
 
 @pytest.mark.parametrize("statistic", ["wins", "mean"])
 @pytest.mark.parametrize("crash_cost", [np.inf, 10.0])
-def test_if_all_crash_in_the_first_round_the_error_shows_why(crash_cost, statistic, make_scenario):
+def test_if_all_crash_in_the_first_round_the_error_shows_why(
+    crash_cost: float, statistic: str, make_scenario: Callable[..., Scenario]
+) -> None:
     facade = quiet(make_scenario(crash_cost=crash_cost), always_crashing, statistic=statistic)
     with pytest.raises(FirstRaceCrashedError, match="no licence found") as error:
         facade.optimize()
@@ -582,14 +641,18 @@ def test_if_all_crash_in_the_first_round_the_error_shows_why(crash_cost, statist
     assert facade.intensifier.get_incumbent() is None
 
 
-def test_if_all_trials_crash_the_error_shows_why_though_there_is_only_one_round(make_scenario):
+def test_if_all_trials_crash_the_error_shows_why_though_there_is_only_one_round(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     facade = ACBandFacade(make_scenario(n_trials=3), always_crashing, logging_level=False)
     with pytest.raises(FirstRaceCrashedError, match="no licence found"):
         facade.optimize()
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_default_that_crashes_does_not_end_a_healthy_run(seed, make_scenario):
+def test_a_default_that_crashes_does_not_end_a_healthy_run(
+    seed: int, make_scenario: Callable[..., Scenario]
+) -> None:
     def target(config: Configuration, seed: int) -> float:
         if config["x"] > 0.4:
             raise RuntimeError("too large")
@@ -601,10 +664,12 @@ def test_a_default_that_crashes_does_not_end_a_healthy_run(seed, make_scenario):
 
 
 @pytest.mark.parametrize(("n_workers", "racing"), [(1, False), (2, False), (8, True)])
-def test_a_target_that_was_repaired_meanwhile_goes_on(n_workers, racing, make_scenario, tmp_path):
+def test_a_target_that_was_repaired_meanwhile_goes_on(
+    n_workers: int, racing: bool, make_scenario: Callable[..., Scenario], tmp_path: Path
+) -> None:
     repaired = tmp_path / "repaired"
 
-    def target(config, seed):
+    def target(config: Mapping[str, Any], seed: int) -> float:
         return noisy(config, seed) if repaired.exists() else always_crashing(config, seed)
 
     facade = quiet(make_scenario(n_workers=n_workers), target, racing=racing)
@@ -623,13 +688,13 @@ def test_a_target_that_was_repaired_meanwhile_goes_on(n_workers, racing, make_sc
     assert facade.runhistory.submitted == facade.runhistory.finished == facade.schedule.n_trials
 
 
-def test_a_target_that_was_repaired_starts_anew(make_scenario):
+def test_a_target_that_was_repaired_starts_anew(make_scenario: Callable[..., Scenario]) -> None:
     with pytest.raises(FirstRaceCrashedError):
         quiet(make_scenario(), always_crashing).optimize()
     assert quiet(make_scenario(), noisy).optimize() is not None
 
 
-def test_the_first_race_is_the_first_whatever_finishes_first(tmp_path):
+def test_the_first_race_is_the_first_whatever_finishes_first(tmp_path: Path) -> None:
     """Told in another order, a later race that crashes is no reason to stop."""
     facade = quiet(a_scenario(tmp_path), None)
     first, second, *others = [facade.ask() for _ in range(4)]
@@ -641,8 +706,10 @@ def test_the_first_race_is_the_first_whatever_finishes_first(tmp_path):
 
 
 @pytest.mark.parametrize("cost", [np.nan, np.inf, -np.inf, None])
-def test_costs_that_are_no_numbers_are_crashes(cost, make_scenario):
-    def target(config: Configuration, seed: int) -> float:
+def test_costs_that_are_no_numbers_are_crashes(
+    cost: float | None, make_scenario: Callable[..., Scenario]
+) -> None:
+    def target(config: Configuration, seed: int) -> float | None:
         return cost if config["x"] > 0.5 else 0.5
 
     facade = quiet(make_scenario(n_trials=100), target)
@@ -653,7 +720,7 @@ def test_costs_that_are_no_numbers_are_crashes(cost, make_scenario):
         assert value.status == (StatusType.SUCCESS if good else StatusType.CRASHED)
 
 
-def test_a_first_race_of_timeouts_is_no_crash(tmp_path):
+def test_a_first_race_of_timeouts_is_no_crash(tmp_path: Path) -> None:
     """With SMAC's default crash_cost, infinity, it calls a limit that was met a crash."""
     facade = quiet(a_scenario(tmp_path, trial_walltime_limit=1), None)
     for info in [facade.ask(), facade.ask()]:
@@ -666,7 +733,7 @@ def test_a_first_race_of_timeouts_is_no_crash(tmp_path):
 
 
 @pytest.mark.parametrize("level", [None, logging.DEBUG, False])
-def test_the_root_logger_is_left_alone(level, make_scenario):
+def test_the_root_logger_is_left_alone(level: Any, make_scenario: Callable[..., Scenario]) -> None:
     root = logging.getLogger()
     handler = logging.NullHandler()
     root.addHandler(handler)
@@ -680,18 +747,20 @@ def test_the_root_logger_is_left_alone(level, make_scenario):
             logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def test_instances_without_features_are_nothing_to_warn_of(make_scenario, caplog):
+def test_instances_without_features_are_nothing_to_warn_of(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         quiet(make_scenario(instances=["a", "b"]), on_instance).optimize()
     assert not caplog.records
 
 
-def test_the_directory_may_be_anywhere(tmp_path: Path):
+def test_the_directory_may_be_anywhere(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         facade = quiet(a_scenario(Path("here")), noisy)
         facade.optimize()
     assert (tmp_path / "here" / "run" / "3" / "journal.jsonl").exists()
 
 
-def test_noise_is_what_the_tests_take_it_for():
+def test_noise_is_what_the_tests_take_it_for() -> None:
     assert noise("a", 1) == noise("a", 1) != noise("a", 2)

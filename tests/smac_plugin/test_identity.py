@@ -11,7 +11,11 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from targets import Counted, a_scenario, exact, noisy
 
@@ -21,15 +25,15 @@ from acband_configspace.smac_plugin.descriptions import describe
 from acband_configspace.smac_plugin.identity import differences, identity_of, name_of
 
 
-def adding(offset: float):
-    def target(config, seed):
+def adding(offset: float) -> Any:
+    def target(config: Mapping[str, Any], seed: int) -> float:
         return exact(config, seed) + offset
 
     return target
 
 
-def recursive():
-    def target(config, seed):
+def recursive() -> Any:
+    def target(config: Mapping[str, Any], seed: int) -> Any:
         return target if config is None else 0.0
 
     return target
@@ -40,15 +44,15 @@ class Solver:
         self.cutoff = cutoff
         self.helper = object()
 
-    def run(self, config, seed):
+    def run(self, config: Mapping[str, Any], seed: int) -> Any:
         return self.cutoff
 
-    def __call__(self, config, seed):
+    def __call__(self, config: Mapping[str, Any], seed: int) -> Any:
         return self.cutoff
 
 
-MAKERS = [
-    lambda value: functools.partial(noisy, offset=value),
+MAKERS: list[Callable[[Any], Any]] = [
+    lambda value: functools.partial(noisy, offset=value),  # type: ignore[call-arg]
     lambda value: functools.partial(noisy, value),
     lambda value: functools.partial(Solver(value).run, seed=1),
     adding,
@@ -60,25 +64,27 @@ MAKERS = [
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_targets_are_told_apart_by_what_they_are_bound_to_and_not_by_where_they_lie(make):
+def test_targets_are_told_apart_by_what_they_are_bound_to_and_not_by_where_they_lie(
+    make: Callable[[float], Any],
+) -> None:
     assert describe(make(1.0)) == describe(make(1.0))
     assert describe(make(1.0)) != describe(make(2.0))
     assert " at 0x" not in describe(make(1.0))
 
 
-def test_all_targets_are_different():
+def test_all_targets_are_different() -> None:
     targets = [make(1.0) for make in MAKERS] + [noisy, exact, recursive(), None]
     texts = [describe(target) for target in targets]
     assert len(set(texts)) == len(texts)
 
 
-def test_objects_of_any_kind_have_a_description(tmp_path):
+def test_objects_of_any_kind_have_a_description(tmp_path: Path) -> None:
     assert describe(Counted(noisy, tmp_path)) == describe(Counted(noisy, tmp_path))
     assert describe(object()) == describe(object())
     assert describe(len) == describe(len)
 
 
-def test_the_order_of_a_set_does_not_matter():
+def test_the_order_of_a_set_does_not_matter() -> None:
     """What is in braces in the code is in another order in each process."""
     program = (
         "from acband_configspace.smac_plugin.descriptions import describe\n"
@@ -96,11 +102,11 @@ def test_the_order_of_a_set_does_not_matter():
     assert len(texts) == 1
 
 
-def test_a_statistic_of_ones_own_has_no_address(tmp_path):
+def test_a_statistic_of_ones_own_has_no_address(tmp_path: Path) -> None:
     class Own:
         needs_all_costs = False
 
-        def scores(self, costs, censored):
+        def scores(self, costs: np.ndarray, censored: np.ndarray) -> Any:
             return Wins().scores(costs, censored)
 
     kept = [Own(), Own()]
@@ -109,7 +115,7 @@ def test_a_statistic_of_ones_own_has_no_address(tmp_path):
     assert "Own" in metas[0]["statistic"]
 
 
-def test_limits_do_not_matter_but_what_decides_the_races_does(tmp_path):
+def test_limits_do_not_matter_but_what_decides_the_races_does(tmp_path: Path) -> None:
     identity = identity_of(a_scenario(tmp_path), k=2)
     limits = {
         "n_trials": 7,
@@ -126,12 +132,12 @@ def test_limits_do_not_matter_but_what_decides_the_races_does(tmp_path):
         assert name_of(identity, noisy) != name_of(other, noisy)
 
 
-def test_long_lists_are_shortened():
+def test_long_lists_are_shortened() -> None:
     lines = differences({"instances": list("abcdefgh")}, {"instances": ["z"]})
     assert lines == ["instances: 8 before, 1 now; gone: 'a', 'b', 'c' and 5 more; new: 'z'"]
 
 
-def test_a_difference_in_many_instances_is_found_in_no_time():
+def test_a_difference_in_many_instances_is_found_in_no_time() -> None:
     names = [f"i{n}" for n in range(20_000)]
     start = time.process_time()
     lines = differences({"instances": names}, {"instances": names[1:]})
@@ -139,7 +145,7 @@ def test_a_difference_in_many_instances_is_found_in_no_time():
     assert lines == ["instances: 20000 before, 19999 now; gone: 'i0'"]
 
 
-def described(source: str, path) -> str:
+def described(source: str, path: Path) -> str:
     """Return the description of the target that a script defines, as another process has it."""
     path.write_text(textwrap.dedent(source))
     spaces = runpy.run_path(str(path))
@@ -183,7 +189,9 @@ SCRIPT = """
         ("SCALE = 2.0", "SCALE = 2.0  # a remark", True),
     ],
 )
-def test_what_a_target_reaches_tells_it_apart(before, after, same, tmp_path):
+def test_what_a_target_reaches_tells_it_apart(
+    before: str, after: str, same: bool, tmp_path: Path
+) -> None:
     assert before in SCRIPT
     texts = [
         described(source, tmp_path / "script.py")
@@ -192,7 +200,7 @@ def test_what_a_target_reaches_tells_it_apart(before, after, same, tmp_path):
     assert (texts[0] == texts[1]) is same
 
 
-def test_a_module_of_the_users_is_reached(tmp_path, monkeypatch):
+def test_a_module_of_the_users_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     script = """
         import own_helpers
@@ -209,7 +217,7 @@ def test_a_module_of_the_users_is_reached(tmp_path, monkeypatch):
     assert texts[0] == texts[2] != texts[1]
 
 
-def test_the_content_of_a_script_tells_it_apart(tmp_path):
+def test_the_content_of_a_script_tells_it_apart(tmp_path: Path) -> None:
     script = tmp_path / "solver.sh"
     texts = []
     for content in ("echo 1", "echo 2", "echo 1"):
@@ -220,10 +228,10 @@ def test_the_content_of_a_script_tells_it_apart(tmp_path):
     assert texts[0][1] != texts[1][1]
 
 
-def test_a_changed_helper_starts_a_run_of_its_own(tmp_path):
+def test_a_changed_helper_starts_a_run_of_its_own(tmp_path: Path) -> None:
     runs = []
     for scale in (1.0, 2.0):
-        scope = {"SCALE": scale}
+        scope: dict[str, Any] = {"SCALE": scale}
         exec("def target(config, seed): return SCALE * config['x']", scope)
         facade = ACBandFacade(a_scenario(tmp_path, name=None), scope["target"], logging_level=False)
         facade.optimize()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import stat
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ConfigSpace import Configuration
+from dask.distributed import Client
 from smac import (
     AlgorithmConfigurationFacade,
     BlackBoxFacade,
@@ -15,10 +19,12 @@ from smac import (
     HyperparameterOptimizationFacade,
     MultiFidelityFacade,
     RandomFacade,
+    Scenario,
 )
+from smac.facade.abstract_facade import AbstractFacade
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
 from smac.runhistory.enumerations import StatusType
-from targets import PAPER, a_scenario, always_crashing, noisy, often_crashing, on_instance
+from targets import PAPER, a_scenario, always_crashing, noisy, often_crashing, on_instance, only
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import FirstRaceCrashedError
@@ -33,12 +39,19 @@ STOCK = [
 ]
 
 
-def in_stock(facade, scenario, target, *, options=None, **arguments):
+def in_stock(
+    facade: type[AbstractFacade],
+    scenario: Scenario,
+    target: Callable[..., Any] | str,
+    *,
+    options: dict[str, Any] | None = None,
+    **arguments: Any,
+) -> AbstractFacade:
     intensifier = ACBandIntensifier(scenario, **PAPER, **(options or {}))
     return facade(scenario, target, intensifier=intensifier, logging_level=False, **arguments)
 
 
-def trials_of(facade) -> set[tuple[float, str | None, int]]:
+def trials_of(facade: AbstractFacade) -> set[tuple[float, str | None, int | None]]:
     history = facade.runhistory
     return {(history.get_config(k.config_id)["x"], k.instance, k.seed) for k in history}
 
@@ -52,7 +65,9 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> ACBandFacade:
 
 
 @pytest.mark.parametrize("facade", STOCK)
-def test_in_a_stock_facade_it_does_what_it_does_in_its_own(facade, make_scenario, reference):
+def test_in_a_stock_facade_it_does_what_it_does_in_its_own(
+    facade: type[AbstractFacade], make_scenario: Callable[..., Scenario], reference: Any
+) -> None:
     smac = in_stock(facade, make_scenario(), noisy)
     assert isinstance(smac.intensifier, AbstractIntensifier)
     assert smac.optimize() == reference.intensifier.get_incumbent()
@@ -63,14 +78,18 @@ def test_in_a_stock_facade_it_does_what_it_does_in_its_own(facade, make_scenario
     ]
 
 
-def test_under_dask_it_does_the_same(make_scenario, reference, four_workers):
+def test_under_dask_it_does_the_same(
+    make_scenario: Callable[..., Scenario], reference: Any, four_workers: Client
+) -> None:
     smac = in_stock(RandomFacade, make_scenario(), noisy, dask_client=four_workers)
     assert smac.optimize() == reference.intensifier.get_incumbent()
     assert trials_of(smac) == trials_of(reference)
     assert smac.runhistory.running == 0
 
 
-def test_with_dask_processes_of_smacs_own_it_does_the_same(make_scenario, reference):
+def test_with_dask_processes_of_smacs_own_it_does_the_same(
+    make_scenario: Callable[..., Scenario], reference: Any
+) -> None:
     smac = in_stock(RandomFacade, make_scenario(n_workers=2), noisy)
     try:
         assert smac.optimize() == reference.intensifier.get_incumbent()
@@ -80,11 +99,13 @@ def test_with_dask_processes_of_smacs_own_it_does_the_same(make_scenario, refere
 
 
 @pytest.mark.parametrize("facade", [AlgorithmConfigurationFacade, RandomFacade])
-def test_with_instances(facade, make_scenario):
+def test_with_instances(
+    facade: type[AbstractFacade], make_scenario: Callable[..., Scenario]
+) -> None:
     names = [f"i{n}" for n in range(100)]
     settings = {"instances": names, "instance_features": {n: [len(n)] for n in names}}
     smac = in_stock(facade, make_scenario(**settings), on_instance)
-    incumbent = smac.optimize()
+    incumbent = only(smac.optimize())
     scenario = make_scenario(name="own", **settings)
     own = ACBandFacade(scenario, on_instance, logging_level=False, **PAPER)
     assert own.optimize() == incumbent
@@ -93,7 +114,12 @@ def test_with_instances(facade, make_scenario):
 
 
 @pytest.mark.parametrize("facade", [RandomFacade, ACBandFacade])
-def test_with_smacs_script_runner(facade, make_scenario, tmp_path, reference):
+def test_with_smacs_script_runner(
+    facade: type[AbstractFacade],
+    make_scenario: Callable[..., Scenario],
+    tmp_path: Path,
+    reference: Any,
+) -> None:
     script = tmp_path / "solver"
     script.write_text(
         "#!/bin/sh\n"
@@ -110,7 +136,9 @@ def test_with_smacs_script_runner(facade, make_scenario, tmp_path, reference):
     assert len(configs) == len(reference.runhistory.get_configs())
 
 
-def test_a_script_that_fails_is_shown(make_scenario, tmp_path):
+def test_a_script_that_fails_is_shown(
+    make_scenario: Callable[..., Scenario], tmp_path: Path
+) -> None:
     script = tmp_path / "solver"
     script.write_text(f"#!{sys.executable}\nimport sys; sys.exit('no such solver')\n")
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -118,15 +146,17 @@ def test_a_script_that_fails_is_shown(make_scenario, tmp_path):
         ACBandFacade(make_scenario(), str(script), logging_level=False).optimize()
 
 
-def test_crashes_in_a_stock_facade(make_scenario):
+def test_crashes_in_a_stock_facade(make_scenario: Callable[..., Scenario]) -> None:
     smac = in_stock(RandomFacade, make_scenario(n_trials=100), often_crashing)
-    assert smac.runhistory.min_cost(smac.optimize()) < 2
+    assert smac.runhistory.min_cost(only(smac.optimize())) < 2
     broken = in_stock(RandomFacade, make_scenario(name="broken"), always_crashing)
     with pytest.raises(FirstRaceCrashedError, match="no licence found"):
         broken.optimize()
 
 
-def test_a_limit_that_is_met_loses_and_is_no_reason_to_stop(make_scenario):
+def test_a_limit_that_is_met_loses_and_is_no_reason_to_stop(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     def target(config: Configuration, seed: int) -> float:
         if config["x"] > 0.4:
             time.sleep(30)
@@ -140,15 +170,18 @@ def test_a_limit_that_is_met_loses_and_is_no_reason_to_stop(make_scenario):
     assert StatusType.TIMEOUT in statuses
 
 
-def test_the_schedule_is_there_without_a_facade(make_scenario, reference):
+def test_the_schedule_is_there_without_a_facade(
+    make_scenario: Callable[..., Scenario], reference: Any
+) -> None:
     intensifier = ACBandIntensifier(make_scenario(), **PAPER)
     assert str(intensifier.schedule) == str(reference.schedule)
 
 
-def test_reset_forgets_the_run(make_scenario, reference):
+def test_reset_forgets_the_run(make_scenario: Callable[..., Scenario], reference: Any) -> None:
     smac = in_stock(RandomFacade, make_scenario(), noisy)
     first = smac.optimize()
     smac.optimizer.reset()
+    assert isinstance(smac.intensifier, ACBandIntensifier)
     assert smac.intensifier.n_races == 0
     assert smac.intensifier.get_incumbent() is None
     smac.optimizer._stop = False  # SMAC's own reset leaves it set
@@ -156,7 +189,7 @@ def test_reset_forgets_the_run(make_scenario, reference):
 
 
 @pytest.mark.parametrize("seed", [0, 7])
-def test_its_own_seed_comes_before_the_scenarios(seed, tmp_path):
+def test_its_own_seed_comes_before_the_scenarios(seed: int, tmp_path: Path) -> None:
     racers = []
     for scenario_seed in (1, 2):
         scenario = a_scenario(tmp_path / str(scenario_seed), seed=scenario_seed)
@@ -166,7 +199,7 @@ def test_its_own_seed_comes_before_the_scenarios(seed, tmp_path):
     assert racers[0] == racers[1]
 
 
-def test_20_000_instances_are_no_burden(make_scenario):
+def test_20_000_instances_are_no_burden(make_scenario: Callable[..., Scenario]) -> None:
     """SMAC's own intensifiers take seconds before the first trial."""
     names = [f"i{n}" for n in range(20_000)]
     smac = ACBandFacade(make_scenario(instances=names), on_instance, logging_level=False)

@@ -9,17 +9,20 @@ from __future__ import annotations
 import contextlib
 import signal
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ConfigSpace import Configuration
+from dask.distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from smac import HyperbandFacade, RandomFacade
 from smac.callback.callback import Callback
 from smac.facade.abstract_facade import AbstractFacade
+from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
@@ -42,6 +45,7 @@ from acband_configspace import ACBandFacade, ACBandIntensifier, Schedule
 from acband_configspace.core.acband import acband
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.paper_races import PaperRaces
+from acband_configspace.core.race import Race
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
@@ -55,17 +59,28 @@ class Stop(Callback):
     def __init__(self, after: int) -> None:
         self.after = after
 
-    def on_tell_end(self, smbo, info, value):
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
         return smbo.runhistory.finished < self.after
 
 
-def start(directory: Path, *, n_trials: int = N_TRIALS, target=noisy, **arguments) -> ACBandFacade:
+def start(
+    directory: Path,
+    *,
+    n_trials: int = N_TRIALS,
+    target: Callable[..., Any] | None = noisy,
+    **arguments: Any,
+) -> ACBandFacade:
     n_workers = arguments.pop("n_workers", 1)
     scenario = a_scenario(directory, n_trials=n_trials, n_workers=n_workers)
     return ACBandFacade(scenario, target, logging_level=False, **EARLY, **arguments)
 
 
-def in_stock(facade: type[AbstractFacade], directory: Path, target=noisy, **arguments):
+def in_stock(
+    facade: type[AbstractFacade],
+    directory: Path,
+    target: Callable[..., Any] | None = noisy,
+    **arguments: Any,
+) -> AbstractFacade:
     scenario = a_scenario(directory, n_trials=N_TRIALS)
     intensifier = ACBandIntensifier(scenario, **EARLY)
     return facade(scenario, target, intensifier=intensifier, logging_level=False, **arguments)
@@ -84,12 +99,13 @@ def winners(smac: AbstractFacade) -> list[list[Configuration]]:
     return [[smac.runhistory.get_config(i) for i in ids] for ids in state["epoch_winners"]]
 
 
-def trials_of(smac: AbstractFacade) -> set[tuple[float, str | None, int]]:
+def trials_of(smac: AbstractFacade) -> set[tuple[float, str | None, int | None]]:
     history = smac.runhistory
     return {(history.get_config(k.config_id)["x"], k.instance, k.seed) for k in history}
 
 
 def assert_same_result(smac: AbstractFacade, reference: ACBandFacade) -> None:
+    assert isinstance(smac.intensifier, ACBandIntensifier)
     assert smac.intensifier.finished == reference.intensifier.finished
     assert smac.intensifier.get_incumbent() == reference.intensifier.get_incumbent()
     assert winners(smac) == winners(reference)
@@ -101,7 +117,7 @@ def assert_same_result(smac: AbstractFacade, reference: ACBandFacade) -> None:
         assert len({race[0] for race in races}) == len(races), "a race was run again"
 
 
-def test_groups_end_early_and_there_is_a_playoff(reference):
+def test_groups_end_early_and_there_is_a_playoff(reference: Any) -> None:
     schedule = reference.schedule
     assert schedule.set_aside >= 25
     assert reference.intensifier.position.is_playoff
@@ -115,27 +131,27 @@ def test_groups_end_early_and_there_is_a_playoff(reference):
 
 
 @pytest.mark.parametrize("n_workers", [2, 4])
-def test_with_workers_of_its_own(n_workers, tmp_path, reference):
+def test_with_workers_of_its_own(n_workers: int, tmp_path: Path, reference: Any) -> None:
     facade = start(tmp_path, n_workers=n_workers)
     facade.optimize()
     assert_same_result(facade, reference)
 
 
-def test_on_a_cluster(tmp_path, reference, four_workers):
+def test_on_a_cluster(tmp_path: Path, reference: Any, four_workers: Client) -> None:
     facade = start(tmp_path, dask_client=four_workers)
     facade.optimize()
     assert_same_result(facade, reference)
 
 
 @pytest.mark.parametrize("facade", [RandomFacade, HyperbandFacade])
-def test_in_stock_facades(facade, tmp_path, reference):
+def test_in_stock_facades(facade: type[AbstractFacade], tmp_path: Path, reference: Any) -> None:
     smac = in_stock(facade, tmp_path)
     smac.optimize()
     assert_same_result(smac, reference)
     assert trials_of(smac) == trials_of(reference)
 
 
-def test_in_a_stock_facade_under_dask(tmp_path, reference, four_workers):
+def test_in_a_stock_facade_under_dask(tmp_path: Path, reference: Any, four_workers: Client) -> None:
     smac = in_stock(RandomFacade, tmp_path, dask_client=four_workers)
     smac.optimize()
     assert_same_result(smac, reference)
@@ -187,7 +203,9 @@ def play(smac: AbstractFacade, data: st.DataObject) -> list[TrialInfo]:
 @given(data=st.data())
 @settings(max_examples=4)
 @pytest.mark.parametrize("facade", [ACBandFacade, RandomFacade])
-def test_told_in_any_order_the_result_is_the_same(facade, reference, data):
+def test_told_in_any_order_the_result_is_the_same(
+    facade: type[AbstractFacade], reference: Any, data: st.DataObject
+) -> None:
     with tempfile.TemporaryDirectory() as directory:
         smac = in_stock(facade, Path(directory), None)
         play(smac, data)
@@ -196,11 +214,11 @@ def test_told_in_any_order_the_result_is_the_same(facade, reference, data):
 
 @given(data=st.data())
 @settings(max_examples=8)
-def test_no_trial_is_asked_for_twice_though_instances_come_again(data):
+def test_no_trial_is_asked_for_twice_though_instances_come_again(data: st.DataObject) -> None:
     """A trial that a needless race asked for may be one that a later race needs."""
     with tempfile.TemporaryDirectory() as directory:
         given = {"n_trials": 60, "instances": ["a", "b", "c", "d"], "deterministic": True}
-        options = {"memory": False, "logging_level": False}
+        options: dict[str, Any] = {"memory": False, "logging_level": False}
         smac = ACBandFacade(a_scenario(Path(directory), **given), None, **options)
         whole = ACBandFacade(
             a_scenario(Path(directory), name="whole", **given), on_instance, **options
@@ -211,7 +229,7 @@ def test_no_trial_is_asked_for_twice_though_instances_come_again(data):
         assert_same_result(smac, whole)
 
 
-def test_optimize_does_not_run_what_is_needless(tmp_path, reference):
+def test_optimize_does_not_run_what_is_needless(tmp_path: Path, reference: Any) -> None:
     """It was asked for and never told, and its group is decided: nobody needs to know."""
     calls: list[tuple[float, int]] = []
 
@@ -232,7 +250,7 @@ def test_optimize_does_not_run_what_is_needless(tmp_path, reference):
     assert facade.runhistory.running == len(asked) - len(told)
 
 
-def test_a_needless_race_is_stopped_once_it_is_whole(tmp_path):
+def test_a_needless_race_is_stopped_once_it_is_whole(tmp_path: Path) -> None:
     """Runners know a race when they have all its racers."""
     scenario = a_scenario(tmp_path, n_trials=40)
     intensifier = ACBandIntensifier(scenario, n_candidates=1, n_epochs=1)
@@ -252,13 +270,15 @@ def test_a_needless_race_is_stopped_once_it_is_whole(tmp_path):
     assert intensifier.pop_needless() == []
 
 
-def test_who_lost_a_needless_race_has_not_lost_another():
+def test_who_lost_a_needless_race_has_not_lost_another() -> None:
     """The result may come in when another race already waits for the same trial."""
     configurations = Configurations(a_space(), [], seed=0)
     configurations.draw(2)
     stream = PaperRaces(acband(Schedule.plan(20, n_candidates=1), np.random.default_rng(0)))
     races = PendingRaces(configurations, RunHistory(), stream.is_open, {})
-    playoff = PendingRace(stream.ask(), InstanceKey(None, 5))
+    race = stream.ask()
+    assert isinstance(race, Race)
+    playoff = PendingRace(race, InstanceKey(None, 5))
     assert races.look_up(playoff) == 2
     races.add(playoff)
     first, second = playoff.trials
@@ -273,7 +293,9 @@ def test_who_lost_a_needless_race_has_not_lost_another():
 
 
 @pytest.mark.parametrize("moment", [2, 75])
-def test_killed_it_goes_on(moment, tmp_path, in_process, reference):
+def test_killed_it_goes_on(
+    moment: int, tmp_path: Path, in_process: Callable[..., int], reference: Any
+) -> None:
     calls = tmp_path / "calls"
     n_needed = reference.runhistory.finished
     moments = [moment, n_needed - 2 * moment - 3 if moment == 75 else 5]  # then in the playoff
@@ -289,7 +311,7 @@ def test_killed_it_goes_on(moment, tmp_path, in_process, reference):
     assert n_calls(calls) == sum(moments) + n_needed - n_recorded
 
 
-def test_needless_races_stay_counted(tmp_path, reference):
+def test_needless_races_stay_counted(tmp_path: Path, reference: Any) -> None:
     """They are recorded, but nobody asks for them when the run is gone through again."""
     first = start(tmp_path, target=None)
     for info in ask_all(first):
@@ -304,10 +326,10 @@ def test_needless_races_stay_counted(tmp_path, reference):
     assert n_calls(calls) == again.runhistory.finished - n_done
 
 
-def test_results_of_needless_races_are_used_again(tmp_path):
+def test_results_of_needless_races_are_used_again(tmp_path: Path) -> None:
     given = {"n_trials": 60, "instances": ["a", "b", "c", "d"], "deterministic": True}
     scenario = a_scenario(tmp_path, **given)
-    options = {"memory": False, "logging_level": False}
+    options: dict[str, Any] = {"memory": False, "logging_level": False}
     first = ACBandFacade(scenario, None, **options)
     for _ in range(3):
         for info in ask_all(first):
@@ -329,7 +351,9 @@ def test_results_of_needless_races_are_used_again(tmp_path):
     assert_same_result(again, alone)
 
 
-def test_begun_on_a_cluster_and_ended_by_one_worker(tmp_path, reference, four_workers):
+def test_begun_on_a_cluster_and_ended_by_one_worker(
+    tmp_path: Path, reference: Any, four_workers: Client
+) -> None:
     start(tmp_path, dask_client=four_workers, callbacks=[Stop(60)]).optimize()
     facade = start(tmp_path)
     n_recorded = sum(len(race.racers) for race in races_of(facade.scenario))
@@ -338,7 +362,9 @@ def test_begun_on_a_cluster_and_ended_by_one_worker(tmp_path, reference, four_wo
     assert_same_result(facade, reference)
 
 
-def test_raised_trials_are_planned_alike_whatever_the_workers(tmp_path, four_workers):
+def test_raised_trials_are_planned_alike_whatever_the_workers(
+    tmp_path: Path, four_workers: Client
+) -> None:
     results = []
     for directory, client in {"one": None, "four": four_workers}.items():
         start(tmp_path / directory, dask_client=client).optimize()
@@ -351,7 +377,9 @@ def test_raised_trials_are_planned_alike_whatever_the_workers(tmp_path, four_wor
 
 
 @pytest.mark.parametrize("moment", [31, 150])
-def test_a_stock_facade_goes_on(moment, tmp_path, in_process, reference):
+def test_a_stock_facade_goes_on(
+    moment: int, tmp_path: Path, in_process: Callable[..., int], reference: Any
+) -> None:
     given = {"n_trials": N_TRIALS}
     arguments = (RandomFacade, tmp_path, moment, given, EARLY)
     assert in_process(run_stock_and_be_killed, *arguments) == -signal.SIGKILL
@@ -362,7 +390,9 @@ def test_a_stock_facade_goes_on(moment, tmp_path, in_process, reference):
     assert trials_of(smac) == trials_of(reference)
 
 
-def test_a_stock_facade_leaves_needless_trials_that_were_running(tmp_path, reference):
+def test_a_stock_facade_leaves_needless_trials_that_were_running(
+    tmp_path: Path, reference: Any
+) -> None:
     first = in_stock(RandomFacade, tmp_path)
     asked = ask_all(first)
     needed = {(x, seed) for x, _, seed in trials_of(reference)}

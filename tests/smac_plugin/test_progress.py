@@ -12,37 +12,47 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ConfigSpace import ConfigurationSpace, Float
 from rich.console import Console
 from smac import RandomFacade, Scenario
+from smac.callback import Callback
 from smac.runhistory.dataclasses import TrialValue
+from targets import only
 
 from acband_configspace import ACBandFacade, ACBandIntensifier, ProgressCallback
 from acband_configspace.smac_plugin.progress import clock
 
 
-def cost(config, seed=0):
+def cost(config: Mapping[str, Any], seed: int = 0) -> float:
     return config["x"]
 
 
-def scenario(folder, **options):
+def scenario(folder: Path, **options: Any) -> Any:
     space = ConfigurationSpace()
     space.add(Float("x", (0.0, 1.0)))
     options = {"n_trials": 100, "seed": 1, "output_directory": folder, **options}
     return Scenario(space, **options)
 
 
-def terminal():
+def terminal() -> Console:
     return Console(file=io.StringIO(), force_terminal=True, width=140)
 
 
-def text_of(console):
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue())
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
 
 
-def test_it_shows_where_the_run_is(tmp_path):
+def text_of(console: Console) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown(console))
+
+
+def test_it_shows_where_the_run_is(tmp_path: Path) -> None:
     console = terminal()
     facade = ACBandFacade(
         scenario(tmp_path), cost, callbacks=[ProgressCallback(console=console)], logging_level=False
@@ -53,13 +63,13 @@ def test_it_shows_where_the_run_is(tmp_path):
     last = text.strip().splitlines()[-2:]
     n_configs = len(facade.runhistory.get_configs())
     assert f"100 trials of {n_configs} configurations" in last[0]
-    number = facade.intensifier.configurations.number_of(facade.intensifier.get_incumbent())
+    number = facade.intensifier.configurations.number_of(only(facade.intensifier.get_incumbent()))
     assert "0 racers running" in last[1]
     assert f"incumbent: configuration {number}" in last[1]
     assert last[1].endswith("finished")
 
 
-def test_it_works_with_a_stock_facade(tmp_path):
+def test_it_works_with_a_stock_facade(tmp_path: Path) -> None:
     console = terminal()
     own = scenario(tmp_path)
     facade = RandomFacade(
@@ -73,35 +83,35 @@ def test_it_works_with_a_stock_facade(tmp_path):
     assert "epoch 3 of 3" in text_of(console)
 
 
-def test_it_needs_our_intensifier(tmp_path):
-    callbacks = [ProgressCallback(console=terminal())]
+def test_it_needs_our_intensifier(tmp_path: Path) -> None:
+    callbacks: list[Callback] = [ProgressCallback(console=terminal())]
     facade = RandomFacade(scenario(tmp_path), cost, callbacks=callbacks, logging_level=False)
     with pytest.raises(TypeError, match="needs an ACBandIntensifier"):
         facade.optimize()
 
 
-def test_it_is_silent_where_there_is_no_terminal(tmp_path):
+def test_it_is_silent_where_there_is_no_terminal(tmp_path: Path) -> None:
     console = Console(file=io.StringIO())
-    callbacks = [ProgressCallback(console=console)]
+    callbacks: list[Callback] = [ProgressCallback(console=console)]
     ACBandFacade(scenario(tmp_path), cost, callbacks=callbacks, logging_level=False).optimize()
-    assert console.file.getvalue() == ""
+    assert shown(console) == ""
 
 
-def test_it_is_silent_in_ask_and_tell(tmp_path):
+def test_it_is_silent_in_ask_and_tell(tmp_path: Path) -> None:
     console = terminal()
     facade = ACBandFacade(
         scenario(tmp_path), callbacks=[ProgressCallback(console=console)], logging_level=False
     )
     for _ in range(4):
         facade.tell(facade.ask(), TrialValue(cost=1.0))
-    assert console.file.getvalue() == ""
+    assert shown(console) == ""
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_gives_the_terminal_back(tmp_path, error):
+def test_an_interrupt_gives_the_terminal_back(tmp_path: Path, error: type[BaseException]) -> None:
     calls = []
 
-    def interrupted(config, seed=0):
+    def interrupted(config: Mapping[str, Any], seed: int = 0) -> float:
         calls.append(seed)
         if len(calls) == 5:
             raise error
@@ -109,28 +119,28 @@ def test_an_interrupt_gives_the_terminal_back(tmp_path, error):
 
     console = terminal()
     streams = (sys.stdout, sys.stderr)
-    callbacks = [ProgressCallback(console=console)]
+    callbacks: list[Callback] = [ProgressCallback(console=console)]
     facade = ACBandFacade(scenario(tmp_path), interrupted, callbacks=callbacks, logging_level=False)
     with pytest.raises(error):
         facade.optimize()
     assert (sys.stdout, sys.stderr) == streams
-    assert console.file.getvalue().endswith("\x1b[?25h")  # the cursor is shown again
+    assert shown(console).endswith("\x1b[?25h")  # the cursor is shown again
 
 
-def test_log_handlers_get_their_streams_back(tmp_path):
+def test_log_handlers_get_their_streams_back(tmp_path: Path) -> None:
     handler = logging.StreamHandler(sys.stderr)
     logger = logging.getLogger("acband_configspace")
     logger.addHandler(handler)
     try:
-        callbacks = [ProgressCallback(console=terminal())]
+        callbacks: list[Callback] = [ProgressCallback(console=terminal())]
         ACBandFacade(scenario(tmp_path), cost, callbacks=callbacks, logging_level=False).optimize()
         assert handler.stream is sys.stderr
     finally:
         logger.removeHandler(handler)
 
 
-def test_the_facade_adds_one_only_if_wanted(tmp_path):
-    def n_shown(**options):
+def test_the_facade_adds_one_only_if_wanted(tmp_path: Path) -> None:
+    def n_shown(**options: Any) -> int:
         facade = ACBandFacade(scenario(tmp_path), cost, logging_level=False, **options)
         return sum(isinstance(callback, ProgressCallback) for callback in facade._callbacks)
 
@@ -159,7 +169,7 @@ SCRIPT = """
 """
 
 
-def in_terminal(tmp_path, n_trials, *, interrupt=False):
+def in_terminal(tmp_path: Path, n_trials: int, *, interrupt: bool = False) -> Any:
     """Run the script in a terminal of its own; return its exit code and what was shown."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
@@ -185,7 +195,7 @@ def in_terminal(tmp_path, n_trials, *, interrupt=False):
     return process.wait(30), shown.decode()
 
 
-def test_it_is_on_by_default_in_a_terminal_with_logs_above_it(tmp_path):
+def test_it_is_on_by_default_in_a_terminal_with_logs_above_it(tmp_path: Path) -> None:
     code, shown = in_terminal(tmp_path, 60)
     assert code == 0
     assert "pass 1 · round 1" in shown
@@ -195,14 +205,14 @@ def test_it_is_on_by_default_in_a_terminal_with_logs_above_it(tmp_path):
     assert re.search(r"(\x1b\[2K|\n|\r)\[INFO\]\[\w+\.py:\d+\] AC-Band is finished", shown)
 
 
-def test_ctrl_c_ends_it_and_shows_the_cursor(tmp_path):
+def test_ctrl_c_ends_it_and_shows_the_cursor(tmp_path: Path) -> None:
     code, shown = in_terminal(tmp_path, 100_000, interrupt=True)
     assert code != 0
     assert "KeyboardInterrupt" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
 
 
-def test_the_clock():
+def test_the_clock() -> None:
     assert clock(5) == "0:05"
     assert clock(3725.4) == "1:02:05"
     assert clock(float("inf")) == "?"

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -32,7 +34,9 @@ GRACE = 0.05
     ("cutoff", "crash_cost", "expected"),
     [(None, math.inf, math.inf), (None, 99.0, 99.0), (5.0, math.inf, 50.0)],
 )
-def test_a_failure_is_never_cheap(status, cutoff, crash_cost, expected):
+def test_a_failure_is_never_cheap(
+    status: End, cutoff: float | None, crash_cost: float, expected: float
+) -> None:
     accounting = Accounting(
         racing=True, clock="wall", par=10.0, cutoff=cutoff, crash_cost=crash_cost
     )
@@ -42,13 +46,13 @@ def test_a_failure_is_never_cheap(status, cutoff, crash_cost, expected):
     assert [value.cost for value in values] == [expected, 2.0]
 
 
-def make_space():
+def make_space() -> ConfigurationSpace:
     space = ConfigurationSpace(seed=0)
     space.add(Float("x", (0.0, 1.0), default=0.9))
     return space
 
 
-def make_scenario(directory, **options):
+def make_scenario(directory: Path, **options: Any) -> Scenario:
     settings = {
         "n_trials": 40,
         "instances": [f"i{number}" for number in range(60)],
@@ -59,7 +63,14 @@ def make_scenario(directory, **options):
     return Scenario(make_space(), output_directory=directory, **{**settings, **options})
 
 
-def make_facade(directory, target, *, racing=True, overwrite=False, **options):
+def make_facade(
+    directory: Path,
+    target: Callable[..., Any] | str,
+    *,
+    racing: bool = True,
+    overwrite: bool = False,
+    **options: Any,
+) -> ACBandFacade:
     # The paper's schedule, with all races: what is stopped as needless depends on the timing.
     options.setdefault("early_stopping", None)
     names = ("clock", "par", "to_arguments", "k", "n_candidates", "early_stopping", "callbacks")
@@ -70,17 +81,17 @@ def make_facade(directory, target, *, racing=True, overwrite=False, **options):
     )
 
 
-def sleeper(config, instance, seed):
+def sleeper(config: Mapping[str, Any], instance: str, seed: int) -> Any:
     time.sleep(0.02 + 0.3 * config["x"])
     return {"slept": config["x"]}
 
 
-def test_the_faster_configuration_wins_and_every_racer_is_accounted_for(tmp_path):
+def test_the_faster_configuration_wins_and_every_racer_is_accounted_for(tmp_path: Path) -> None:
     facade = make_facade(tmp_path, sleeper, n_trials=24)
     incumbent = facade.optimize()
     raced = [facade.runhistory.get_config(key.config_id)["x"] for key in facade.runhistory]
     assert incumbent["x"] == min(raced)
-    by_race = {}
+    by_race: dict[Any, list[Any]] = {}
     for key, value in facade.runhistory.items():
         x = facade.runhistory.get_config(key.config_id)["x"]
         by_race.setdefault(value.additional_info["race"], []).append((x, value))
@@ -95,7 +106,7 @@ def test_the_faster_configuration_wins_and_every_racer_is_accounted_for(tmp_path
         assert loser.additional_info["winner"] == winner.additional_info["winner"]
 
 
-def test_one_worker_gives_the_same_winner_and_cap(tmp_path):
+def test_one_worker_gives_the_same_winner_and_cap(tmp_path: Path) -> None:
     incumbents, losers = [], []
     for n_workers in (1, 2):
         facade = make_facade(tmp_path / str(n_workers), sleeper, n_workers=n_workers, n_trials=20)
@@ -106,7 +117,7 @@ def test_one_worker_gives_the_same_winner_and_cap(tmp_path):
     assert losers
 
 
-def test_a_cutoff_costs_par_times_the_cutoff_and_nobody_wins(tmp_path):
+def test_a_cutoff_costs_par_times_the_cutoff_and_nobody_wins(tmp_path: Path) -> None:
     facade = make_facade(
         tmp_path,
         lambda config, instance, seed: time.sleep(30),
@@ -123,8 +134,8 @@ def test_a_cutoff_costs_par_times_the_cutoff_and_nobody_wins(tmp_path):
     assert facade.intensifier.get_incumbent() is None  # nothing succeeded, nothing is claimed
 
 
-def test_crashes_and_memory_hogs_never_win(tmp_path):
-    def moody(config, instance, seed):
+def test_crashes_and_memory_hogs_never_win(tmp_path: Path) -> None:
+    def moody(config: Mapping[str, Any], instance: str, seed: int) -> Any:
         if config["x"] > 0.8:
             raise ValueError("too much")
         if config["x"] > 0.6:
@@ -137,7 +148,7 @@ def test_crashes_and_memory_hogs_never_win(tmp_path):
     facade = make_facade(tmp_path, moody, trial_memory_limit=300, trial_walltime_limit=8.0)
     incumbent = facade.optimize()
     assert incumbent["x"] <= 0.6
-    statuses = {}
+    statuses: dict[Any, Any] = {}
     for key, value in facade.runhistory.items():
         x = facade.runhistory.get_config(key.config_id)["x"]
         if value.additional_info.get("end") != "lost":
@@ -148,8 +159,8 @@ def test_crashes_and_memory_hogs_never_win(tmp_path):
     assert statuses.get("hog", {StatusType.MEMORYOUT}) == {StatusType.MEMORYOUT}
 
 
-def test_the_cpu_clock_counts_work_not_sleep(tmp_path):
-    def lazy_or_busy(config, instance, seed):
+def test_the_cpu_clock_counts_work_not_sleep(tmp_path: Path) -> None:
+    def lazy_or_busy(config: Mapping[str, Any], instance: str, seed: int) -> None:
         if config["x"] > 0.5:
             time.sleep(0.15)  # slow by the wall clock, cheap by the CPU's
         else:
@@ -161,12 +172,14 @@ def test_the_cpu_clock_counts_work_not_sleep(tmp_path):
     assert facade.optimize()["x"] > 0.5
 
 
-def test_a_binary_with_a_command_line_of_its_own(tmp_path):
+def test_a_binary_with_a_command_line_of_its_own(tmp_path: Path) -> None:
     script = tmp_path / "a solver; with 'odd' name.sh"
     script.write_text('#!/bin/sh\necho "solving $1 of seed $3"\nsleep "$2"\n')
     script.chmod(0o755)
 
-    def to_arguments(config, instance, seed, cutoff):
+    def to_arguments(
+        config: Mapping[str, Any], instance: str, seed: int, cutoff: float | None
+    ) -> Any:
         assert cutoff == 5.0
         return [instance, 0.02 + 0.2 * config["x"], seed]
 
@@ -183,7 +196,7 @@ def test_a_binary_with_a_command_line_of_its_own(tmp_path):
     assert incumbent["x"] == min(raced)
 
 
-def test_smacs_calling_convention_and_reported_costs(tmp_path):
+def test_smacs_calling_convention_and_reported_costs(tmp_path: Path) -> None:
     script = tmp_path / "target.py"
     script.write_text(
         textwrap.dedent(
@@ -206,8 +219,8 @@ def test_smacs_calling_convention_and_reported_costs(tmp_path):
         assert incumbent["x"] <= x
 
 
-def test_without_racing_limits_hold_and_costs_are_what_is_returned(tmp_path):
-    def slow_when_large(config, instance, seed):
+def test_without_racing_limits_hold_and_costs_are_what_is_returned(tmp_path: Path) -> None:
+    def slow_when_large(config: Mapping[str, Any], instance: str, seed: int) -> Any:
         time.sleep(3 if config["x"] > 0.8 else 0)
         return config["x"], {"note": instance}
 
@@ -224,7 +237,7 @@ def test_without_racing_limits_hold_and_costs_are_what_is_returned(tmp_path):
             assert (value.cost, value.additional_info["note"]) == (x, key.instance)
 
 
-def test_check_says_what_is_wrong(tmp_path, capsys):
+def test_check_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert make_facade(tmp_path / "a", sleeper).check() is True
     assert "it won" in capsys.readouterr().out
     missing = make_facade(tmp_path / "b", str(tmp_path / "missing"))
@@ -242,7 +255,7 @@ def test_check_says_what_is_wrong(tmp_path, capsys):
     assert len(nobody.runhistory) == 0
 
 
-def test_validation_runs_to_the_end_and_leaves_the_history_alone(tmp_path):
+def test_validation_runs_to_the_end_and_leaves_the_history_alone(tmp_path: Path) -> None:
     facade = make_facade(tmp_path, sleeper, n_trials=10)
     facade.optimize()
     before = dict(facade.runhistory)
@@ -253,7 +266,7 @@ def test_validation_runs_to_the_end_and_leaves_the_history_alone(tmp_path):
     assert dict(facade.runhistory) == before
 
 
-def test_the_wall_clock_limit_stops_running_races_at_once(tmp_path):
+def test_the_wall_clock_limit_stops_running_races_at_once(tmp_path: Path) -> None:
     facade = make_facade(
         tmp_path, lambda config, instance, seed: time.sleep(60), walltime_limit=3.0
     )
@@ -293,7 +306,7 @@ print("incumbent", facade.optimize()["x"], facade.runhistory.finished)
 """
 
 
-def start_script(directory, *, slow_from):
+def start_script(directory: Path, *, slow_from: int) -> Any:
     script = directory / "script.py"
     script.write_text(SCRIPT)
     package = str(Path(acband_configspace.__file__).parents[1])
@@ -307,24 +320,26 @@ def start_script(directory, *, slow_from):
     )
 
 
-def wait_for(condition, seconds=20.0):
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)
 
 
-def n_lines(path):
+def n_lines(path: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-def assert_no_children(children):
+def assert_no_children(children: Collection[psutil.Process]) -> None:
     _, alive = psutil.wait_procs(children, timeout=2.0)
     assert not alive
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_the_run_ends_no_racer_lives_on_and_it_can_be_continued(tmp_path, number):
+def test_however_the_run_ends_no_racer_lives_on_and_it_can_be_continued(
+    tmp_path: Path, number: int
+) -> None:
     process = start_script(tmp_path, slow_from=2)
     journal = tmp_path / "run" / "0" / "journal.jsonl"
     wait_for(lambda: n_lines(journal) >= 8)
@@ -354,7 +369,7 @@ def test_however_the_run_ends_no_racer_lives_on_and_it_can_be_continued(tmp_path
         assert float(said.split()[2]) < 0.5, errors
 
 
-def test_ctrl_c_does_not_wait_for_long_runs(tmp_path):
+def test_ctrl_c_does_not_wait_for_long_runs(tmp_path: Path) -> None:
     process = start_script(tmp_path, slow_from=0)
     wait_for(lambda: n_lines(tmp_path / "calls") >= 2)
     family = psutil.Process(process.pid).children(recursive=True)
@@ -366,7 +381,7 @@ def test_ctrl_c_does_not_wait_for_long_runs(tmp_path):
     assert process.returncode != 0
 
 
-def test_bad_options_are_named(tmp_path):
+def test_bad_options_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="par must be at least 1 but got 0.5"):
         make_facade(tmp_path, sleeper, par=0.5)
     with pytest.raises(TypeError, match="must take the argument 'instance'"):

@@ -8,13 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ConfigSpace import Categorical, ConfigurationSpace
+from dask.distributed import Client
 from smac import AlgorithmConfigurationFacade, RandomFacade, Scenario
 from smac.callback.callback import Callback
+from smac.facade.abstract_facade import AbstractFacade
 from smac.initial_design import DefaultInitialDesign
+from smac.main.smbo import SMBO
+from smac.runhistory import TrialInfo, TrialValue
 from smac.runhistory.runhistory import RunHistory
 from targets import (
     PAPER,
@@ -47,17 +53,24 @@ class Stop(Callback):
     def __init__(self, after: int) -> None:
         self.after = after
 
-    def on_tell_end(self, smbo, info, value):
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
         return smbo.runhistory.finished < self.after
 
 
-def start(directory: Path, *, target=noisy, callbacks=(), settings=None, **options) -> ACBandFacade:
+def start(
+    directory: Path,
+    *,
+    target: Callable[..., Any] = noisy,
+    callbacks: Any = (),
+    settings: Any = None,
+    **options: Any,
+) -> ACBandFacade:
     scenario = a_scenario(directory, **(settings or {}))
     options = {**PAPER, "callbacks": list(callbacks), "logging_level": False, **options}
     return ACBandFacade(scenario, target, **options)
 
 
-def unfinished(directory: Path, after: int = 21, **arguments) -> ACBandFacade:
+def unfinished(directory: Path, after: int = 21, **arguments: Any) -> ACBandFacade:
     facade = start(directory, callbacks=[Stop(after)], **arguments)
     facade.optimize()
     assert facade.intensifier.finished is None
@@ -84,7 +97,9 @@ def assert_same_run(facade: ACBandFacade, other: ACBandFacade) -> None:
 
 
 @pytest.mark.parametrize("moment", [1, 2, 3, 24, 59])
-def test_killed_at_a_moment_it_goes_on(moment, tmp_path, in_process, uninterrupted):
+def test_killed_at_a_moment_it_goes_on(
+    moment: int, tmp_path: Path, in_process: Callable[..., int], uninterrupted: Any
+) -> None:
     calls = tmp_path / "calls"
     assert in_process(run_and_be_killed, tmp_path, calls, moment) == -signal.SIGKILL
     n_recorded = sum(len(race.racers) for race in races_of(a_scenario(tmp_path)))
@@ -95,7 +110,9 @@ def test_killed_at_a_moment_it_goes_on(moment, tmp_path, in_process, uninterrupt
     assert n_calls(calls) - moment == uninterrupted.runhistory.finished - n_recorded
 
 
-def test_killed_again_and_again_it_ends_all_the_same(tmp_path, in_process, uninterrupted):
+def test_killed_again_and_again_it_ends_all_the_same(
+    tmp_path: Path, in_process: Callable[..., int], uninterrupted: Any
+) -> None:
     calls = tmp_path / "calls"
     n_kills = 0
     while in_process(run_and_be_killed, tmp_path, calls, 8) == -signal.SIGKILL:
@@ -105,8 +122,10 @@ def test_killed_again_and_again_it_ends_all_the_same(tmp_path, in_process, unint
     assert n_calls(calls) == uninterrupted.runhistory.finished + 2 * n_kills
 
 
-def test_with_groups_that_end_early_and_a_playoff_it_goes_on_too(tmp_path, in_process):
-    options = {"early_stopping": 0.1, "playoff": 30, "n_candidates": 6}
+def test_with_groups_that_end_early_and_a_playoff_it_goes_on_too(
+    tmp_path: Path, in_process: Callable[..., int]
+) -> None:
+    options: dict[str, Any] = {"early_stopping": 0.1, "playoff": 30, "n_candidates": 6}
     (tmp_path / "broken").mkdir()
     whole = start(tmp_path / "whole", **options)
     whole.optimize()
@@ -121,12 +140,12 @@ def test_with_groups_that_end_early_and_a_playoff_it_goes_on_too(tmp_path, in_pr
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_run_in_use_by_another_process_is_left_alone(
-    overwrite, tmp_path, in_process, uninterrupted
-):
+    overwrite: bool, tmp_path: Path, in_process: Callable[..., int], uninterrupted: Any
+) -> None:
     exit_codes = []
 
     class Intruder(Callback):
-        def on_tell_end(self, smbo, info, value):
+        def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
             if smbo.runhistory.finished == 21:
                 read_journal(smbo._scenario.output_directory / "journal.jsonl")  # no intrusion
                 exit_codes.append(in_process(be_refused, tmp_path, overwrite))
@@ -138,11 +157,13 @@ def test_a_run_in_use_by_another_process_is_left_alone(
     assert in_process(be_refused, tmp_path, overwrite) == 0  # now it is free
 
 
-def test_a_second_facade_in_this_process_goes_on_or_is_refused(tmp_path, uninterrupted):
+def test_a_second_facade_in_this_process_goes_on_or_is_refused(
+    tmp_path: Path, uninterrupted: Any
+) -> None:
     first, second = start(tmp_path), start(tmp_path)  # nobody has run anything yet
 
     class Intruder(Callback):
-        def on_tell_end(self, smbo, info, value):
+        def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
             if smbo.runhistory.finished == 21:
                 with pytest.raises(RunInUseError):
                     start(tmp_path)
@@ -158,7 +179,7 @@ def test_a_second_facade_in_this_process_goes_on_or_is_refused(tmp_path, uninter
 
 
 @pytest.mark.parametrize("n_lost", [1, 30])
-def test_a_torn_line_is_dropped(n_lost, tmp_path, uninterrupted):
+def test_a_torn_line_is_dropped(n_lost: int, tmp_path: Path, uninterrupted: Any) -> None:
     journal = unfinished(tmp_path).scenario.output_directory / "journal.jsonl"
     n_races = len(races_of(a_scenario(tmp_path)))
     os.truncate(journal, journal.stat().st_size - n_lost)
@@ -170,7 +191,7 @@ def test_a_torn_line_is_dropped(n_lost, tmp_path, uninterrupted):
     assert n_calls(calls) == uninterrupted.runhistory.finished - 2 * (n_races - 1)
 
 
-def test_a_journal_torn_in_its_first_line_starts_anew(tmp_path, uninterrupted):
+def test_a_journal_torn_in_its_first_line_starts_anew(tmp_path: Path, uninterrupted: Any) -> None:
     journal = start(tmp_path).scenario.output_directory / "journal.jsonl"
     os.truncate(journal, 20)
     facade = start(tmp_path)
@@ -178,7 +199,9 @@ def test_a_journal_torn_in_its_first_line_starts_anew(tmp_path, uninterrupted):
     assert_same_run(facade, uninterrupted)
 
 
-def test_interrupted_from_the_keyboard_it_goes_on(tmp_path, in_process, uninterrupted):
+def test_interrupted_from_the_keyboard_it_goes_on(
+    tmp_path: Path, in_process: Callable[..., int], uninterrupted: Any
+) -> None:
     calls = tmp_path / "calls"
     assert in_process(run_and_be_killed, tmp_path, calls, 12, signal.SIGINT) == 1
     saved = json.loads((a_scenario(tmp_path).output_directory / "runhistory.json").read_text())
@@ -189,7 +212,7 @@ def test_interrupted_from_the_keyboard_it_goes_on(tmp_path, in_process, uninterr
     assert_same_run(facade, uninterrupted)
 
 
-def test_few_instances_go_on_too(tmp_path):
+def test_few_instances_go_on_too(tmp_path: Path) -> None:
     settings = {"instances": ["a", "b", "c", "d"], "deterministic": True, "n_trials": 50}
     (tmp_path / "whole").mkdir()
     whole = start(tmp_path / "whole", target=on_instance, settings=settings)
@@ -202,7 +225,7 @@ def test_few_instances_go_on_too(tmp_path):
         assert_same_run(facade, whole)
 
 
-def test_a_run_under_dask_goes_on(tmp_path, four_workers, uninterrupted):
+def test_a_run_under_dask_goes_on(tmp_path: Path, four_workers: Client, uninterrupted: Any) -> None:
     """Races are recorded as they end, which is in no particular order."""
     unfinished(tmp_path, dask_client=four_workers)
     facade = start(tmp_path, dask_client=four_workers)
@@ -210,7 +233,7 @@ def test_a_run_under_dask_goes_on(tmp_path, four_workers, uninterrupted):
     assert_same_run(facade, uninterrupted)
 
 
-def test_the_trajectory_goes_on(tmp_path, uninterrupted):
+def test_the_trajectory_goes_on(tmp_path: Path, uninterrupted: Any) -> None:
     unfinished(tmp_path, after=41)
     facade = start(tmp_path)
     facade.optimize()
@@ -225,7 +248,7 @@ def test_the_trajectory_goes_on(tmp_path, uninterrupted):
 # --- finished, raised, changed ---------------------------------------------------------------
 
 
-def test_a_finished_run_answers_at_once(tmp_path):
+def test_a_finished_run_answers_at_once(tmp_path: Path) -> None:
     incumbent = start(tmp_path).optimize()
     calls = tmp_path / "calls"
     again = start(tmp_path, target=Counted(noisy, calls))
@@ -235,7 +258,9 @@ def test_a_finished_run_answers_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [{"walltime_limit": 0.3}, {"cputime_limit": 0.2}])
-def test_a_run_whose_time_is_up_answers_at_once_until_it_gets_more(limit, tmp_path):
+def test_a_run_whose_time_is_up_answers_at_once_until_it_gets_more(
+    limit: dict[str, Any], tmp_path: Path
+) -> None:
     settings = {"n_trials": 10_000, **limit}
     incumbent = start(tmp_path, target=busy, settings=settings).optimize()
     calls = tmp_path / "calls"
@@ -247,7 +272,7 @@ def test_a_run_whose_time_is_up_answers_at_once_until_it_gets_more(limit, tmp_pa
     assert n_calls(calls) > 0
 
 
-def test_a_run_that_is_only_looked_at_loses_no_time(tmp_path):
+def test_a_run_that_is_only_looked_at_loses_no_time(tmp_path: Path) -> None:
     settings = {"n_trials": 10_000, "walltime_limit": 0.3}
     start(tmp_path, target=busy, settings=settings).optimize()
     looked_at = start(tmp_path, target=busy, settings=settings)
@@ -259,7 +284,7 @@ def test_a_run_that_is_only_looked_at_loses_no_time(tmp_path):
     assert json.loads(saved.read_text())["used_walltime"] == pytest.approx(used, abs=0.1)
 
 
-def test_raised_trials_go_to_further_passes_from_the_last_winner(tmp_path):
+def test_raised_trials_go_to_further_passes_from_the_last_winner(tmp_path: Path) -> None:
     winner = start(tmp_path).optimize()
     scenario = a_scenario(tmp_path)
     for n_trials, n_passes in [(120, 2), (250, 3)]:
@@ -276,7 +301,7 @@ def test_raised_trials_go_to_further_passes_from_the_last_winner(tmp_path):
         assert n_trials - 15 < facade.runhistory.finished <= n_trials
 
 
-def test_a_further_pass_is_planned_once_however_often_it_is_interrupted(tmp_path):
+def test_a_further_pass_is_planned_once_however_often_it_is_interrupted(tmp_path: Path) -> None:
     """It begins while the run is being restored, and must be in the journal all the same."""
     whole = tmp_path / "whole"
     start(whole).optimize()
@@ -292,7 +317,7 @@ def test_a_further_pass_is_planned_once_however_often_it_is_interrupted(tmp_path
     assert_same_run(facade, reference)
 
 
-def test_trials_raised_in_the_middle_keep_the_plan(tmp_path, uninterrupted):
+def test_trials_raised_in_the_middle_keep_the_plan(tmp_path: Path, uninterrupted: Any) -> None:
     unfinished(tmp_path)
     facade = start(tmp_path, settings={"n_trials": 120})
     assert str(facade.schedule) == str(uninterrupted.schedule)
@@ -302,14 +327,14 @@ def test_trials_raised_in_the_middle_keep_the_plan(tmp_path, uninterrupted):
     assert without_times(races_of(facade.scenario))[: len(races)] == races
 
 
-def test_too_few_raised_trials_are_left_alone(tmp_path):
+def test_too_few_raised_trials_are_left_alone(tmp_path: Path) -> None:
     incumbent = start(tmp_path).optimize()
     again = start(tmp_path, settings={"n_trials": 62})
     assert again.optimize() == incumbent
     assert "too few for another pass" in again.intensifier.finished
 
 
-def test_lowered_trials_end_the_run(tmp_path):
+def test_lowered_trials_end_the_run(tmp_path: Path) -> None:
     unfinished(tmp_path)
     calls = tmp_path / "calls"
     again = start(tmp_path, target=Counted(noisy, calls), settings={"n_trials": 10})
@@ -333,7 +358,9 @@ def test_lowered_trials_end_the_run(tmp_path):
         ),
     ],
 )
-def test_another_setting_is_refused_by_name(changed, line, tmp_path):
+def test_another_setting_is_refused_by_name(
+    changed: dict[str, Any], line: str, tmp_path: Path
+) -> None:
     unfinished(tmp_path)
     before = races_of(a_scenario(tmp_path))
     target = on_instance if "instances" in changed.get("settings", {}) else noisy
@@ -344,7 +371,7 @@ def test_another_setting_is_refused_by_name(changed, line, tmp_path):
     assert races_of(a_scenario(tmp_path)) == before, "the refused run changed the recorded one"
 
 
-def test_changed_instances_are_listed(tmp_path):
+def test_changed_instances_are_listed(tmp_path: Path) -> None:
     names = [f"i{n}" for n in range(30)]
     unfinished(tmp_path, target=on_instance, settings={"instances": names})
     now = [*names[:-1], "new one"]
@@ -354,7 +381,7 @@ def test_changed_instances_are_listed(tmp_path):
         start(tmp_path, target=on_instance, settings={"instances": names[::-1]})
 
 
-def test_changed_additional_configurations_are_listed(tmp_path):
+def test_changed_additional_configurations_are_listed(tmp_path: Path) -> None:
     unfinished(tmp_path)
     scenario = a_scenario(tmp_path)
     extra = scenario.configspace.sample_configuration()
@@ -363,7 +390,7 @@ def test_changed_additional_configurations_are_listed(tmp_path):
         ACBandFacade(scenario, noisy, initial_design=design, logging_level=False, **PAPER)
 
 
-def test_another_seed_of_the_intensifier_is_refused(tmp_path):
+def test_another_seed_of_the_intensifier_is_refused(tmp_path: Path) -> None:
     unfinished(tmp_path)
     scenario = a_scenario(tmp_path)
     intensifier = ACBandIntensifier(scenario, seed=8, **PAPER)
@@ -371,12 +398,12 @@ def test_another_seed_of_the_intensifier_is_refused(tmp_path):
         ACBandFacade(scenario, noisy, intensifier=intensifier, logging_level=False)
 
 
-def test_the_seed_of_the_scenario_has_a_directory_of_its_own(tmp_path):
+def test_the_seed_of_the_scenario_has_a_directory_of_its_own(tmp_path: Path) -> None:
     unfinished(tmp_path)
     assert start(tmp_path, settings={"seed": 4}).intensifier.n_races == 0
 
 
-def test_overwrite_starts_anew(tmp_path, uninterrupted):
+def test_overwrite_starts_anew(tmp_path: Path, uninterrupted: Any) -> None:
     unfinished(tmp_path, k=3)
     facade = start(tmp_path, overwrite=True)
     assert facade.runhistory.empty()
@@ -385,7 +412,7 @@ def test_overwrite_starts_anew(tmp_path, uninterrupted):
     assert start(tmp_path).intensifier.finished is not None
 
 
-def test_choices_that_json_knows_otherwise_go_on(tmp_path):
+def test_choices_that_json_knows_otherwise_go_on(tmp_path: Path) -> None:
     space = ConfigurationSpace(
         space={"flag": [True, False], "x": (0.0, 1.0), "level": Categorical("level", [1, 2, 3])}
     )
@@ -399,7 +426,7 @@ def test_choices_that_json_knows_otherwise_go_on(tmp_path):
 # --- SMAC's files ----------------------------------------------------------------------------
 
 
-def test_smac_reads_what_was_saved(uninterrupted):
+def test_smac_reads_what_was_saved(uninterrupted: Any) -> None:
     directory = uninterrupted.scenario.output_directory
     runhistory = RunHistory()
     runhistory.load(directory / "runhistory.json", a_space())
@@ -416,7 +443,7 @@ def test_smac_reads_what_was_saved(uninterrupted):
     assert not list(directory.glob(".*.json")), "temporary files are left behind"
 
 
-def test_files_are_written_whole(tmp_path):
+def test_files_are_written_whole(tmp_path: Path) -> None:
     """Whoever has a file open keeps what it held: it is replaced, not written over."""
     facade = unfinished(tmp_path)
     path = facade.scenario.output_directory / "runhistory.json"
@@ -431,8 +458,14 @@ def test_files_are_written_whole(tmp_path):
 
 @pytest.mark.parametrize("moment", [5, 30])
 @pytest.mark.parametrize("facade", [RandomFacade, AlgorithmConfigurationFacade])
-def test_a_stock_facade_goes_on(facade, moment, tmp_path, in_process, uninterrupted):
-    arguments = (facade, tmp_path, moment, {})
+def test_a_stock_facade_goes_on(
+    facade: type[AbstractFacade],
+    moment: int,
+    tmp_path: Path,
+    in_process: Callable[..., int],
+    uninterrupted: Any,
+) -> None:
+    arguments: tuple[Any, ...] = (facade, tmp_path, moment, {})
     assert in_process(run_stock_and_be_killed, *arguments) == -signal.SIGKILL
     scenario = a_scenario(tmp_path)
     smac = facade(
@@ -452,7 +485,7 @@ def test_a_stock_facade_goes_on(facade, moment, tmp_path, in_process, uninterrup
     assert smac.intensifier.incumbents_changed == len(trials[0])
 
 
-def test_a_stock_facade_runs_again_what_was_running(tmp_path, uninterrupted):
+def test_a_stock_facade_runs_again_what_was_running(tmp_path: Path, uninterrupted: Any) -> None:
     def facade() -> RandomFacade:
         scenario = a_scenario(tmp_path)
         intensifier = ACBandIntensifier(scenario, **PAPER)
@@ -468,7 +501,9 @@ def test_a_stock_facade_runs_again_what_was_running(tmp_path, uninterrupted):
     assert again.runhistory.finished == uninterrupted.runhistory.finished
 
 
-def test_a_stock_facade_plans_further_passes_alike(tmp_path, in_process):
+def test_a_stock_facade_plans_further_passes_alike(
+    tmp_path: Path, in_process: Callable[..., int]
+) -> None:
     """Under a time limit the second pass is planned from how many trials the first one took."""
     settings = {"walltime_limit": 600, "n_trials": 220, "name": "passes"}
     scenario = a_scenario(tmp_path / "whole", **settings)
@@ -532,7 +567,7 @@ print("REPORT" + json.dumps(report))
 """
 
 
-def test_all_kinds_of_targets_go_on_without_a_name_and_without_asking(tmp_path):
+def test_all_kinds_of_targets_go_on_without_a_name_and_without_asking(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     package = Path(acband_configspace.__file__).parents[1]

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -100,13 +101,13 @@ def assert_alike(one: RunHistory, other: RunHistory) -> None:
 @example([SUCCESS, CRASH])
 @example([BETTER, SUCCESS])
 @example([Entry(0, "a", 1, None), SUCCESS, Entry(0, "a", 1, None)])
-def test_it_answers_like_smacs(added):
+def test_it_answers_like_smacs(added: list[Entry]) -> None:
     assert_alike(filled(LinearRunHistory, added), filled(RunHistory, added))
 
 
 @given(st.lists(entries, max_size=15))
 @settings(max_examples=40)
-def test_what_it_saves_smac_loads_and_the_other_way_round(added):
+def test_what_it_saves_smac_loads_and_the_other_way_round(added: list[Entry]) -> None:
     linear, smacs = filled(LinearRunHistory, added), filled(RunHistory, added)
     with tempfile.TemporaryDirectory() as directory:
         for saved in (linear, smacs):
@@ -123,7 +124,7 @@ def test_what_it_saves_smac_loads_and_the_other_way_round(added):
                 ]
 
 
-def test_what_a_loser_costs_is_not_known():
+def test_what_a_loser_costs_is_not_known() -> None:
     history = LinearRunHistory()
     for end, seed in (("lost", 1), ("cancelled", 2)):
         timeout, info = StatusType.TIMEOUT, {"end": end}
@@ -135,21 +136,21 @@ def test_what_a_loser_costs_is_not_known():
     assert history.average_cost(CONFIGS[0]) == 3.0
 
 
-def test_it_can_be_reset():
+def test_it_can_be_reset() -> None:
     history = filled(LinearRunHistory, [SUCCESS])
     history.reset()
     assert history.empty()
-    assert math.isnan(history.average_cost(CONFIGS[0]))
+    assert np.isnan(history.average_cost(CONFIGS[0]))
     assert_alike(history, RunHistory())
 
 
-def test_asked_for_costs_on_some_instances_it_still_knows_the_mean_of_all():
+def test_asked_for_costs_on_some_instances_it_still_knows_the_mean_of_all() -> None:
     history = filled(LinearRunHistory, [SUCCESS, Entry(0, "b", 1, StatusType.SUCCESS, 5.0)])
     history.update_costs(instances=["b"])
     assert history.average_cost(CONFIGS[0]) == 4.0
 
 
-def test_the_time_to_add_a_trial_does_not_grow():
+def test_the_time_to_add_a_trial_does_not_grow() -> None:
     """SMAC's own takes 20 times as long for the last 500 as for the first 500."""
     history = LinearRunHistory()
     value = TrialValue(cost=1.0)

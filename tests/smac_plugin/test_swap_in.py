@@ -5,22 +5,30 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from smac import HyperparameterOptimizationFacade, RandomFacade
+from smac import HyperparameterOptimizationFacade, RandomFacade, Scenario
 from smac.callback.callback import Callback
-from smac.initial_design import LatinHypercubeInitialDesign, SobolInitialDesign
+from smac.initial_design import (
+    AbstractInitialDesign,
+    LatinHypercubeInitialDesign,
+    SobolInitialDesign,
+)
 from targets import a_scenario, a_space, exact, noisy, races_of
 
 from acband_configspace import ACBandFacade
 
 
-def quiet(scenario, target, **options) -> ACBandFacade:
+def quiet(scenario: Scenario, target: Callable[..., Any], **options: Any) -> ACBandFacade:
     return ACBandFacade(scenario, target, logging_level=False, **options)
 
 
-def test_parts_of_smacs_are_taken_and_named_in_one_warning(make_scenario, caplog):
+def test_parts_of_smacs_are_taken_and_named_in_one_warning(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
     scenario = make_scenario()
     theirs = HyperparameterOptimizationFacade
     facade = quiet(
@@ -39,7 +47,9 @@ def test_parts_of_smacs_are_taken_and_named_in_one_warning(make_scenario, caplog
     assert facade.optimize() is not None
 
 
-def test_static_methods_take_smacs_arguments(make_scenario, caplog):
+def test_static_methods_take_smacs_arguments(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
     scenario = make_scenario()
     intensifier = ACBandFacade.get_intensifier(
         scenario, max_config_calls=3, max_incumbents=2, eta=3, k=4
@@ -65,7 +75,9 @@ def test_static_methods_take_smacs_arguments(make_scenario, caplog):
 
 
 @pytest.mark.parametrize("design", [SobolInitialDesign, LatinHypercubeInitialDesign])
-def test_a_users_design_races_from_the_start(design, make_scenario):
+def test_a_users_design_races_from_the_start(
+    design: type[AbstractInitialDesign], make_scenario: Callable[..., Scenario]
+) -> None:
     scenario = make_scenario(n_trials=100)
     sampled = design(scenario, n_configs=7).select_configurations()
     facade = quiet(scenario, noisy, initial_design=design(scenario, n_configs=7))
@@ -77,7 +89,9 @@ def test_a_users_design_races_from_the_start(design, make_scenario):
     assert 0 in raced
 
 
-def test_an_intensifier_of_the_users_stays_the_one_that_is_used(make_scenario):
+def test_an_intensifier_of_the_users_stays_the_one_that_is_used(
+    make_scenario: Callable[..., Scenario],
+) -> None:
     scenario = make_scenario()
     intensifier = ACBandFacade.get_intensifier(scenario)
     facade = quiet(scenario, noisy, intensifier=intensifier)
@@ -85,12 +99,12 @@ def test_an_intensifier_of_the_users_stays_the_one_that_is_used(make_scenario):
     assert facade.optimize() == intensifier.get_incumbent()
 
 
-def test_a_space_in_place_of_a_scenario():
+def test_a_space_in_place_of_a_scenario() -> None:
     with pytest.raises(TypeError, match=r"must be a smac.Scenario .* Scenario\(space, n_trials="):
-        ACBandFacade(a_space(), noisy)
+        ACBandFacade(a_space(), noisy)  # type: ignore[arg-type]
 
 
-def test_two_facades_on_one_scenario_do_not_disturb_each_other(tmp_path):
+def test_two_facades_on_one_scenario_do_not_disturb_each_other(tmp_path: Path) -> None:
     scenario = a_scenario(tmp_path, name=None)
     first = quiet(scenario, noisy)
     second = quiet(scenario, noisy, k=3)
@@ -104,8 +118,8 @@ def test_two_facades_on_one_scenario_do_not_disturb_each_other(tmp_path):
     assert len(races_of(second.scenario)) == second.intensifier.n_races
 
 
-def test_a_target_that_changes_directory_leaves_all_files_in_one_place(tmp_path: Path):
-    def target(config, seed):
+def test_a_target_that_changes_directory_leaves_all_files_in_one_place(tmp_path: Path) -> None:
+    def target(config: Mapping[str, Any], seed: int) -> float:
         os.chdir(tmp_path / "elsewhere")
         return noisy(config, seed)
 
@@ -120,12 +134,12 @@ def test_a_target_that_changes_directory_leaves_all_files_in_one_place(tmp_path:
     assert saved["stats"]["finished"] == 60
 
 
-def test_callbacks_come_in_pairs(make_scenario):
+def test_callbacks_come_in_pairs(make_scenario: Callable[..., Scenario]) -> None:
     class Counting(Callback):
-        def __init__(self):
+        def __init__(self) -> None:
             self.calls: dict[str, int] = {}
 
-        def __getattribute__(self, name):
+        def __getattribute__(self, name: str) -> Any:
             if name.startswith("on_"):
                 calls = super().__getattribute__("calls")
                 calls[name] = calls.get(name, 0) + 1

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from dask.distributed import Client
+from smac import Scenario
 from smac.callback.callback import Callback
+from smac.main.smbo import SMBO
+from smac.runhistory import TrialInfo
 from smac.runhistory.enumerations import StatusType
 from targets import PAPER, a_scenario, noisy, often_crashing, on_instance
 
 from acband_configspace import ACBandFacade
+from acband_configspace.runlog.report import html_report
 
 
-def quiet(scenario, target, **options) -> ACBandFacade:
+def quiet(scenario: Scenario, target: Callable[..., Any], **options: Any) -> ACBandFacade:
     return ACBandFacade(scenario, target, logging_level=False, **{**PAPER, **options})
 
 
 @pytest.fixture(params=["serial", "dask"])
-def client(request: pytest.FixtureRequest):
+def client(request: pytest.FixtureRequest) -> Any:
     return None if request.param == "serial" else request.getfixturevalue("four_workers")
 
 
-def test_it_waits_for_all_and_leaves_the_history_alone(client, make_scenario):
+def test_it_waits_for_all_and_leaves_the_history_alone(
+    client: Client | None, make_scenario: Callable[..., Scenario]
+) -> None:
     names = [f"i{n}" for n in range(25)]
     facade = quiet(make_scenario(instances=names), on_instance, dask_client=client)
     incumbent = facade.optimize()
@@ -38,7 +49,7 @@ def test_it_waits_for_all_and_leaves_the_history_alone(client, make_scenario):
     assert not trained & {(trial.instance, trial.seed) for trial in validation.trials}
 
 
-def test_on_instances_of_ones_choice(make_scenario):
+def test_on_instances_of_ones_choice(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(instances=["a", "b"]), on_instance)
     default = facade.scenario.configspace.get_default_configuration()
     validation = facade.validate(default, ["c", "d", "c"])
@@ -49,13 +60,15 @@ def test_on_instances_of_ones_choice(make_scenario):
 
 
 @pytest.mark.parametrize(("deterministic", "n"), [(False, 30), (True, 1)])
-def test_without_instances_on_fresh_seeds(deterministic, n, make_scenario):
+def test_without_instances_on_fresh_seeds(
+    deterministic: bool, n: int, make_scenario: Callable[..., Scenario]
+) -> None:
     facade = quiet(make_scenario(deterministic=deterministic), noisy)
     validation = facade.validate(facade.scenario.configspace.get_default_configuration())
     assert len({trial.seed for trial in validation.trials}) == len(validation.trials) == n
 
 
-def test_before_and_after_the_run_it_says_the_same(make_scenario):
+def test_before_and_after_the_run_it_says_the_same(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(), noisy)
     default = facade.scenario.configspace.get_default_configuration()
     before = facade.validate(default)
@@ -65,15 +78,17 @@ def test_before_and_after_the_run_it_says_the_same(make_scenario):
     assert facade.intensifier.get_incumbent() == incumbent
 
 
-def test_a_configuration_may_be_given_by_its_values(client, make_scenario):
+def test_a_configuration_may_be_given_by_its_values(
+    client: Client | None, make_scenario: Callable[..., Scenario]
+) -> None:
     facade = quiet(make_scenario(instances=["a"]), on_instance, dask_client=client)
     default = facade.scenario.configspace.get_default_configuration()
     assert facade.validate(dict(default), instances=["a"]) == facade.validate(default, ["a"])
 
 
-def test_it_does_not_mix_with_a_run_that_goes_on(make_scenario):
+def test_it_does_not_mix_with_a_run_that_goes_on(make_scenario: Callable[..., Scenario]) -> None:
     class Eager(Callback):
-        def on_ask_end(self, smbo, info):
+        def on_ask_end(self, smbo: SMBO, info: TrialInfo) -> None:
             if smbo.runhistory.running > 1:
                 facade.validate(info.config)
 
@@ -82,7 +97,7 @@ def test_it_does_not_mix_with_a_run_that_goes_on(make_scenario):
         facade.optimize()
 
 
-def test_crashes_count_with_their_cost(make_scenario):
+def test_crashes_count_with_their_cost(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(crash_cost=10.0), often_crashing)
     validation = facade.validate(facade.scenario.configspace.get_default_configuration())
     crashed = [t for t in validation.trials if t.value.status == StatusType.CRASHED]
@@ -91,25 +106,80 @@ def test_crashes_count_with_their_cost(make_scenario):
     assert validation > 2
 
 
-def test_test_instances_make_the_final_report(client, tmp_path, caplog):
+def test_test_instances_make_the_final_report(
+    client: Client | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     scenario = a_scenario(tmp_path, instances=["a", "b", "c"])
-    tests = ["x", "y", 7]
+    tests: list[Any] = ["x", "y", 7]
     facade = quiet(scenario, on_instance, test_instances=tests, dask_client=client)
-    assert facade.test_results == {}
+    before = facade.test_results
     with caplog.at_level("INFO", logger="acband_configspace"):
         incumbent = facade.optimize()
-    assert set(facade.test_results) == {"incumbent", "default"}
-    for config, result in [
-        (incumbent, facade.test_results["incumbent"]),
-        (scenario.configspace.get_default_configuration(), facade.test_results["default"]),
-    ]:
+    results = facade.test_results
+    assert before is None
+    default = scenario.configspace.get_default_configuration()
+    for config, result in [(incumbent, results.incumbent), (default, results.default)]:
         assert [trial.instance for trial in result.trials] == ["x", "y", "7"]
         assert result == facade.validate(config, tests)
     assert {key.instance for key in facade.runhistory} == {"a", "b", "c"}
-    assert "Mean cost of the incumbent on the test instances: 0." in caplog.text
+    assert results.verdict.incumbent_mean == pytest.approx(float(results.incumbent))
+    assert results.verdict.n_instances == 3
+    assert str(results) in caplog.text
+    assert results.verdict.text in html_report(facade)
 
 
-def test_it_can_be_copied_and_pickled(make_scenario):
+def test_a_share_of_the_instances_is_held_back(make_scenario: Callable[..., Scenario]) -> None:
+    names = [f"i{number}" for number in range(30)]
+    scenario = make_scenario(instances=names, n_trials=200)
+    facade = quiet(scenario, on_instance, test_share=0.5)
+    facade.optimize()
+    trained = {key.instance for key in facade.runhistory}
+    assert facade.test_results is not None
+    tested = {trial.instance for trial in facade.test_results.incumbent.trials}
+    assert len(tested) == 15
+    assert trained | tested <= set(names)
+    assert not trained & tested
+    assert scenario.instances == names
+    verdict = facade.test_results.verdict
+    assert re.fullmatch(
+        r"The incumbent costs \d+ % less than the default \(95 % \d+–\d+ %\) "
+        r"on 15 unseen instances\.",
+        verdict.text,
+    )
+    assert verdict.p_value < 0.01
+
+
+def test_a_share_holds_for_an_intensifier_of_the_users(
+    make_scenario: Callable[..., Scenario],
+) -> None:
+    scenario = make_scenario(instances=list("abcdefgh"))
+    intensifier = ACBandFacade.get_intensifier(scenario, k=3)
+    facade = ACBandFacade(
+        scenario, on_instance, intensifier=intensifier, test_share=0.25, logging_level=False
+    )
+    facade.optimize()
+    assert len({key.instance for key in facade.runhistory}) <= 6
+    assert facade.schedule.k == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"test_share": 1.0}, "test_share must lie between 0 and 1 but got 1.0"),
+        ({"test_share": "half"}, "test_share must be a number but got 'half'"),
+        ({"test_share": 0.5, "test_instances": ["x"]}, "test_share must be None"),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(
+    options: dict[str, Any], message: str, make_scenario: Callable[..., Scenario]
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        quiet(make_scenario(instances=["a", "b"]), on_instance, **options)
+    with pytest.raises(ValueError, match="two instances or more to share but got 0"):
+        quiet(make_scenario(), noisy, test_share=0.5)
+
+
+def test_it_can_be_copied_and_pickled(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(instances=["a", "b"]), on_instance)
     validation = facade.validate(facade.scenario.configspace.get_default_configuration())
     for copied in (copy.copy(validation), copy.deepcopy(validation)):

@@ -10,6 +10,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,9 +19,9 @@ import numpy as np
 
 from acband_configspace.cli import exit_codes
 from acband_configspace.cli.commands.common import add_workers, working_in
-from acband_configspace.cli.comparing import Comparison, table
 from acband_configspace.cli.run_directory import incumbent_of, scenario_of_run
 from acband_configspace.cli.scenario.description import ScenarioFile
+from acband_configspace.runlog.verdict import Verdict
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,26 +49,22 @@ def run(arguments: argparse.Namespace) -> int:
         facade = make_facade(scenario_file, Path(output), workers=arguments.workers, progress=False)
         default = dict(scenario_file.space.get_default_configuration())
         costs = [_costs(facade.validate(values, instances)) for values in (incumbent, default)]
-    comparison = Comparison(*costs)
-    unit = " s" if scenario_file.racing else ""
-    won, lost = comparison.wins
-    number = "fresh seeds" if instances is None else "instances"
-    print(f"{len(comparison.incumbent)} {number}, {_measure(scenario_file)}:")
-    rows = [("incumbent", comparison.incumbent, won), ("default", comparison.default, lost)]
-    print(table(rows, unit=unit))
-    low, high = comparison.interval()
-    print(
-        f"incumbent minus default: {comparison.difference:.4g}{unit} "
-        f"(95 % bootstrap interval {low:.4g} to {high:.4g})"
+    verdict = Verdict.of(
+        *costs,
+        what=_what(scenario_file, instances),
+        racing=scenario_file.racing,
+        par=scenario_file.par,
+        cutoff=scenario_file.cutoff,
+        is_default=incumbent == default,
     )
-    print(comparison.verdict())
+    print(verdict)
     return exit_codes.DONE
 
 
-def _measure(scenario_file: ScenarioFile) -> str:
-    if not scenario_file.racing:
-        return "cost"
-    return f"{scenario_file.clock} time, PAR{scenario_file.par:g}"
+def _what(scenario_file: ScenarioFile, instances: Sequence[str] | None) -> str:
+    if instances is None:
+        return "fresh seeds"
+    return "unseen instances" if scenario_file.test_instances else "training instances"
 
 
 def _costs(validation: Any) -> tuple[float, ...]:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import pickle
 import selectors
+import signal
 import socket
 import threading
 import time
@@ -30,16 +31,19 @@ from acband_configspace.running.local.messages import (
     StartRace,
     TrackSettings,
 )
-from acband_configspace.running.local.track import SupervisorProcess
+from acband_configspace.running.local.track import SupervisorDiedError, SupervisorProcess
 from acband_configspace.running.race import RacerReport
 
 #: What a worker that is closed leaves behind; Dask's own workers mostly do, too.
 CLOSING_NOTE = {"action": "closing-worker"}
+CLOSING = (Status.closing, Status.closed)
 #: Seconds beyond the grace that a worker waits for its racers to be gone.
 CLOSING_SECONDS = 2.5
 #: Seconds without a race after which the supervisor, and with it the loaded target, is given up.
 #: Whoever wanted the races may be gone without a word.
 IDLE_SECONDS = 60.0
+#: Seconds that may lie between the signals that end a worker and its supervisor.
+SIGNALS_APART = 1.0
 
 
 class RacesClosedError(RuntimeError):
@@ -236,6 +240,7 @@ class RacePlugin(WorkerPlugin):
         slots = slots_of(worker.state.nthreads, self._racers)
         settings = self._settings
         self._races = SupervisorThread(lambda: SupervisorProcess(settings, slots=slots))
+        _close_on_sigterm(worker)
 
     async def teardown(self, worker: Worker) -> None:
         """Stop the racers; the worker goes on meanwhile."""
@@ -254,7 +259,16 @@ class RacePlugin(WorkerPlugin):
 
     def run(self, race: StartRace) -> RaceDone:
         """Run a race; to be called in a thread that may wait."""
-        return self._races.run(race)
+        try:
+            return self._races.run(race)
+        except SupervisorDiedError:
+            # A batch system signals all processes of a job, and the supervisor may be quicker.
+            deadline = time.monotonic() + SIGNALS_APART
+            while time.monotonic() < deadline:
+                if get_worker().status in CLOSING:
+                    raise RacesClosedError("the worker was closed") from None
+                time.sleep(0.02)
+            raise
 
     def cancel(self, keys: Sequence[str]) -> None:
         """Stop races; their tasks report them as cancelled."""
@@ -262,12 +276,29 @@ class RacePlugin(WorkerPlugin):
             self._races.cancel(key)
 
 
+def _close_on_sigterm(worker: Worker) -> None:
+    """Have SIGTERM, as from a batch system, close a worker that would just die of it.
+
+    That is any worker below a nanny. Its races are run again elsewhere in either case, but who
+    dies without a word is suspected to have died of its race.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        loop = asyncio.get_running_loop()
+        closing: list[asyncio.Task[Any]] = []  # the loop itself would forget them
+
+        def close() -> None:
+            closing.append(loop.create_task(worker.close(nanny=False, reason="SIGTERM")))
+
+        loop.add_signal_handler(signal.SIGTERM, close)
+
+
 async def _say_goodbye(worker: Worker) -> None:
     """Leave word that the worker is closed and not killed, so that no race is suspected of it.
 
     A worker that gets SIGTERM, as from a batch system, leaves its scheduler without a word.
     """
-    if worker.status in (Status.closing, Status.closed):
+    if worker.status in CLOSING:
         with contextlib.suppress(Exception):  # the scheduler may be gone as well
             note = worker.scheduler.log_event(topic=worker.address, msg=CLOSING_NOTE)
             await asyncio.wait_for(note, timeout=1)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 from acband_configspace.benchmark.__main__ import main
 from acband_configspace.benchmark.commands.beyond import SHARES, VARIANTS
 
 
-def test_it_compares_on_a_recorded_table(tmp_path, capsys):
+def test_it_compares_on_a_recorded_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rng = np.random.default_rng(0)
     path = tmp_path / "table.npz"
     np.savez(path, runtimes=rng.lognormal(0, 1, (12, 200)), cutoff=5.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -10,22 +12,23 @@ from acband_configspace.benchmark.methods import caps_kernel as kernel
 from acband_configspace.benchmark.methods.account import CPU_TIME_WITH_REPEATS, new_account, pay
 from acband_configspace.benchmark.methods.capsandruns import CapsAndRuns, caps_rules
 from acband_configspace.benchmark.methods.impatient import ImpatientCapsAndRuns
+from acband_configspace.benchmark.methods.method import Method
 
 
-def constant_table(*seconds, n_instances=50, cutoff=900.0):
+def constant_table(*seconds: float, n_instances: int = 50, cutoff: float = 900.0) -> RuntimeTable:
     return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
 
 
 @pytest.mark.parametrize(
     ("alpha", "pool", "icar_pool"), [(0.05, 97, 134), (0.02, 245, 351), (0.01, 492, 724)]
 )
-def test_the_pools_are_those_the_paper_prints(alpha, pool, icar_pool):
+def test_the_pools_are_those_the_paper_prints(alpha: float, pool: int, icar_pool: int) -> None:
     assert CapsAndRuns(alpha).pool_size() == pool
     assert CapsAndRuns(alpha, improved=True).pool_size() == pool
     assert ImpatientCapsAndRuns(alpha).pool_size() == icar_pool
 
 
-def test_constants_of_the_two_variants():
+def test_constants_of_the_two_variants() -> None:
     published = caps_rules(900.0, 97, 0.05 / 7, 0.1, 0.05, improved=False)
     improved = caps_rules(900.0, 97, 0.05 / 7, 0.1, 0.05, improved=True)
     # ⌈48 ln(3 · 97 · 7 / .05) / .1⌉ and ⌈26 ln(2 · 97 · 7 / .05) / .1⌉
@@ -35,7 +38,7 @@ def test_constants_of_the_two_variants():
 
 
 @pytest.mark.parametrize("improved", [False, True])
-def test_one_configuration_costs_its_cap_and_two_runs(improved):
+def test_one_configuration_costs_its_cap_and_two_runs(improved: bool) -> None:
     """Alone, it is done as soon as there is an upper bound: after two runs of the race."""
     table = constant_table(3.0)
     rules = caps_rules(900.0, 1, 0.05 / 7, 0.1, 0.05, improved)
@@ -45,7 +48,7 @@ def test_one_configuration_costs_its_cap_and_two_runs(improved):
     assert result.incumbent == 0
 
 
-def test_the_cap_lets_the_allowed_share_of_instances_go():
+def test_the_cap_lets_the_allowed_share_of_instances_go() -> None:
     """One of 20 instances takes 500 s; the cap is the longest of the 92.5 % done first."""
     times = np.where(np.arange(1000) % 20 == 0, 500.0, 1.0)[None, :]
     rules = caps_rules(900.0, 1, 0.05 / 7, 0.1, 0.05, improved=False)
@@ -59,7 +62,7 @@ def test_the_cap_lets_the_allowed_share_of_instances_go():
     assert account.totals[CPU_TIME_WITH_REPEATS] == pytest.approx(expected)
 
 
-def test_runs_that_reach_the_cutoff_are_completed_by_it():
+def test_runs_that_reach_the_cutoff_are_completed_by_it() -> None:
     table = RuntimeTable(np.full((2, 30), np.inf), cutoff=9.0)
     result = CapsAndRuns().run(table, seed=0)
     assert np.isfinite(result.cpu_time)
@@ -68,14 +71,14 @@ def test_runs_that_reach_the_cutoff_are_completed_by_it():
 @pytest.mark.parametrize(
     "method", [CapsAndRuns(), CapsAndRuns(improved=True), ImpatientCapsAndRuns()]
 )
-def test_the_best_of_a_clear_order_is_found(method):
+def test_the_best_of_a_clear_order_is_found(method: Method) -> None:
     table = constant_table(*np.linspace(2.0, 40.0, 20))
     result = method.run(table, seed=1)
     assert result.incumbent == 0
     assert sorted(result.configurations) == list(range(20))
 
 
-def test_slow_configurations_are_given_up_early():
+def test_slow_configurations_are_given_up_early() -> None:
     table = constant_table(1.0, 2.0, *[800.0] * 10)
     n_measured = caps_rules(900.0, 12, 0.05 / 7, 0.1, 0.05, improved=True).n_measured
     result = CapsAndRuns(improved=True).run(table, seed=0)
@@ -83,7 +86,7 @@ def test_slow_configurations_are_given_up_early():
     assert result.cpu_time < 10 * n_measured * 11
 
 
-def test_the_precheck_makes_icar_impatient():
+def test_the_precheck_makes_icar_impatient() -> None:
     """Of the pool all but the first batch are very slow: ICAR pays them a few runs each."""
     seconds = np.full(134, 300.0)
     seconds[:30] = 1.0
@@ -95,7 +98,7 @@ def test_the_precheck_makes_icar_impatient():
     assert table.gap_to_best(icar.incumbent) == 0.0
 
 
-def test_a_second_of_a_run_is_paid_once():
+def test_a_second_of_a_run_is_paid_once() -> None:
     account = new_account(np.full((1, 40), 9.0), n_resumed=4)
     for before, after in ((0.0, 5.0), (0.0, 3.0), (3.0, 7.0)):
         pay(account, 0, 2, before, after)
@@ -113,7 +116,9 @@ def test_a_second_of_a_run_is_paid_once():
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_both_accounts_on_the_shipped_table(method, once, with_repeats):
+def test_both_accounts_on_the_shipped_table(
+    method: Method, once: float, with_repeats: float
+) -> None:
     """Means over 5 seeds. The incumbents and the account with repeats agree with the authors'
     published code on the same table (CPU ratio 1.0000 in 24 of 24 runs)."""
     results = [method.run(load_shipped("minisat"), seed) for seed in range(5)]
@@ -122,7 +127,7 @@ def test_both_accounts_on_the_shipped_table(method, once, with_repeats):
     assert repeated == pytest.approx(with_repeats, rel=1e-4)
 
 
-def test_guessing_the_best_first_pays_where_good_configurations_are_rare():
+def test_guessing_the_best_first_pays_where_good_configurations_are_rare() -> None:
     """A wide table: with a good one in the first batch, the precheck refuses nearly all others."""
     table = synthetic_table(300, 4000, spread=3.0, seed=1)
     plain, guessing = ImpatientCapsAndRuns(), ImpatientCapsAndRuns(guess_first=True)
@@ -135,17 +140,17 @@ def test_guessing_the_best_first_pays_where_good_configurations_are_rare():
     assert guessing.pool_size() == 136  # ⌈ln(.05/13/4) / ln(1 - .05)⌉: one event more
 
 
-def test_batches_of_icar_grow():
+def test_batches_of_icar_grow() -> None:
     assert ImpatientCapsAndRuns(0.05).batch_ends() == [14, 31, 66, 134]
 
 
 @pytest.mark.parametrize("make", [CapsAndRuns, ImpatientCapsAndRuns])
-def test_the_same_seed_gives_the_same_result(make):
+def test_the_same_seed_gives_the_same_result(make: Callable[..., Method]) -> None:
     table = synthetic_table(40, 300, seed=2)
     assert make(alpha=0.2).run(table, 4) == make(alpha=0.2).run(table, 4)
 
 
-def test_bad_options_are_refused():
+def test_bad_options_are_refused() -> None:
     with pytest.raises(ValueError, match="alpha must lie strictly between 0 and 1"):
         CapsAndRuns(alpha=0.0)
     with pytest.raises(ValueError, match="alpha must be below 0.5"):

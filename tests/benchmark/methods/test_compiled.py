@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from acband_configspace.benchmark import synthetic_table
 from acband_configspace.benchmark.methods.capsandruns import CapsAndRuns
 from acband_configspace.benchmark.methods.compiled import IS_COMPILED
 from acband_configspace.benchmark.methods.impatient import ImpatientCapsAndRuns
+from acband_configspace.benchmark.methods.method import Method
 
 CODE = """
 from acband_configspace.benchmark import synthetic_table
@@ -26,7 +28,7 @@ for make in (CapsAndRuns, ImpatientCapsAndRuns):
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="numba is not installed: there is one way only")
-def test_plain_python_gives_the_same_numbers():
+def test_plain_python_gives_the_same_numbers() -> None:
     plain = subprocess.run(
         [sys.executable, "-c", CODE],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
@@ -35,10 +37,10 @@ def test_plain_python_gives_the_same_numbers():
         check=True,
     )
     table = synthetic_table(4, 100, cutoff=50.0, seed=5)
-    for line, make in zip(
-        plain.stdout.splitlines(), (CapsAndRuns, ImpatientCapsAndRuns), strict=True
-    ):
-        result = make(alpha=0.2, epsilon=0.5, capped_share=0.5).run(table, 0)
+    options: dict[str, Any] = {"alpha": 0.2, "epsilon": 0.5, "capped_share": 0.5}
+    methods: list[Method] = [CapsAndRuns(**options), ImpatientCapsAndRuns(**options)]
+    for line, method in zip(plain.stdout.splitlines(), methods, strict=True):
+        result = method.run(table, 0)
         incumbent, cpu_time = line.split()
         assert int(incumbent) == result.incumbent
         assert float(cpu_time) == pytest.approx(result.cpu_time, rel=1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
 from acband_configspace.benchmark.methods.acband import ACBand
 from acband_configspace.benchmark.methods.irace import Irace, check_installed
 from acband_configspace.benchmark.methods.leapsandbounds import LeapsAndBounds
+from acband_configspace.benchmark.methods.method import Method
 from acband_configspace.benchmark.methods.procrastination import StructuredProcrastination
 from acband_configspace.benchmark.methods.procrastination_confidence import (
     ProcrastinationWithConfidence,
@@ -21,7 +23,7 @@ from acband_configspace.benchmark.methods.smac import SmacOnTable
 from acband_configspace.benchmark.methods.uniform_racing import UniformRacing
 
 
-def constant_table(*seconds, n_instances=60, cutoff=900.0):
+def constant_table(*seconds: float, n_instances: int = 60, cutoff: float = 900.0) -> RuntimeTable:
     return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
 
 
@@ -29,7 +31,7 @@ SEQUENTIAL = [LeapsAndBounds(), StructuredProcrastination(), ProcrastinationWith
 
 
 @pytest.mark.parametrize("method", [*SEQUENTIAL, UniformRacing(k=3)], ids=lambda m: m.name)
-def test_the_best_of_a_clear_order_is_found(method):
+def test_the_best_of_a_clear_order_is_found(method: Method) -> None:
     table = constant_table(30.0, 4.0, 60.0, 12.0, 200.0, n_instances=300)
     result = method.run(table, seed=1)
     assert result.incumbent == 1
@@ -38,25 +40,25 @@ def test_the_best_of_a_clear_order_is_found(method):
 
 
 @pytest.mark.parametrize("method", SEQUENTIAL, ids=lambda m: m.name)
-def test_the_same_seed_gives_the_same_result(method):
+def test_the_same_seed_gives_the_same_result(method: Method) -> None:
     table = synthetic_table(12, 200, seed=3)
     assert method.run(table, 5) == method.run(table, 5)
 
 
-def test_acband_is_simulate():
+def test_acband_is_simulate() -> None:
     table = synthetic_table(100, 900, seed=0)
     ours, theirs = ACBand(k=4, alpha=0.1).run(table, 7), simulate(table, k=4, alpha=0.1, seed=7)
     assert (ours.incumbent, ours.cpu_time) == (theirs.incumbent, theirs.cpu_time)
     assert (ours.n_configs, ours.configurations) == (theirs.n_configs, theirs.configurations)
 
 
-def test_a_race_costs_k_times_its_winner():
+def test_a_race_costs_k_times_its_winner() -> None:
     table = constant_table(2.0, 7.0, n_instances=10)
     result = UniformRacing(k=2).run(table, seed=0)
     assert (result.cpu_time, result.wall_time) == (2 * 2.0 * 10, 2.0 * 10)
 
 
-def test_procrastination_pays_for_a_run_that_was_put_off_once():
+def test_procrastination_pays_for_a_run_that_was_put_off_once() -> None:
     table = constant_table(5.0)
     for method in (StructuredProcrastination(), ProcrastinationWithConfidence()):
         result = method.run(table, seed=0)
@@ -66,7 +68,7 @@ def test_procrastination_pays_for_a_run_that_was_put_off_once():
         assert result.cpu_time <= 5.0 * table.n_instances
 
 
-def test_lower_bound_of_equal_runtimes():
+def test_lower_bound_of_equal_runtimes() -> None:
     # All 1000 runs took at least 4 s: ∫ from 0 to 4 of 1 / (1 + ε), nothing beyond, where
     # ε = √(9 ln t / r), as in the authors' code since November 2019.
     edges, counts = np.array([0.0, 4.0, 8.0]), np.array([0, 1000, 0])
@@ -75,14 +77,14 @@ def test_lower_bound_of_equal_runtimes():
     assert lower_bound(edges, counts, 100, 500) == 0.0  # ε = 0.75 > 1/2: too few to say anything
 
 
-def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below():
+def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below() -> None:
     fast = LeapsAndBounds().run(constant_table(1.0), seed=0)
     slow = LeapsAndBounds().run(constant_table(30.0), seed=0)
     # The first guess is 16/7 s; 16/7 · 1.25^(p-1) > 30 first for p = 13.
     assert (fast.extra["phases"], slow.extra["phases"]) == (1, 13)
 
 
-def test_leaps_and_bounds_resumes_its_runs():
+def test_leaps_and_bounds_resumes_its_runs() -> None:
     """13 phases, and yet no second of any of the 60 instances is paid twice."""
     result = LeapsAndBounds().run(constant_table(30.0), seed=0)
     assert result.cpu_time == pytest.approx(60 * 30.0)
@@ -91,7 +93,7 @@ def test_leaps_and_bounds_resumes_its_runs():
 
 
 @pytest.mark.parametrize("facade", ["ac", "hyperband"])
-def test_smac_runs_on_a_table(facade):
+def test_smac_runs_on_a_table(facade: Literal["ac", "hyperband"]) -> None:
     table = synthetic_table(30, 20, seed=1)
     result = SmacOnTable(facade, n_trials=12).run(table, seed=0)
     assert result.incumbent in result.configurations
@@ -99,7 +101,7 @@ def test_smac_runs_on_a_table(facade):
     assert result.n_configs <= 12
 
 
-def irace_is_missing():
+def irace_is_missing() -> Any:
     try:
         check_installed()
     except RuntimeError as error:
@@ -108,7 +110,7 @@ def irace_is_missing():
 
 
 @pytest.mark.skipif(bool(irace_is_missing()), reason="R or its package irace is not installed")
-def test_irace_finds_the_best_of_a_clear_order_and_repeats_itself():
+def test_irace_finds_the_best_of_a_clear_order_and_repeats_itself() -> None:
     table = RuntimeTable(np.arange(1.0, 21.0)[:, None] * np.linspace(1, 2, 50), cutoff=100.0)
     result = Irace(n_trials=300).run(table, seed=0)
     assert result.incumbent == min(result.configurations)
@@ -117,12 +119,12 @@ def test_irace_finds_the_best_of_a_clear_order_and_repeats_itself():
 
 
 @pytest.mark.skipif(shutil.which("Rscript") is not None, reason="R is installed")
-def test_irace_says_what_is_missing():
+def test_irace_says_what_is_missing() -> None:
     with pytest.raises(RuntimeError, match="Rscript is not found"):
         Irace().run(constant_table(1.0, 2.0), seed=0)
 
 
-def test_every_method_can_be_built_by_name():
+def test_every_method_can_be_built_by_name() -> None:
     setting = Setting(alpha=0.05, delta=0.05, ks=(2, 4), etas=(4,))
     names = [method.name for family in METHODS for method in build(family, setting)]
     assert len(names) == len(set(names)) == 19

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import shutil
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,23 +27,24 @@ class Fake:
 
     name = "fake"
 
-    def version(self):
+    def version(self) -> str:
         return "1"
 
-    def configurations(self, count, seed):
+    def configurations(self, count: int, seed: int) -> list[Any]:
         return [{"c": c} for c in range(count)]
 
-    def instances(self, count, seed, folder):
+    def instances(self, count: int, seed: int, folder: Path) -> list[tuple[str, str]]:
         return [(f"instance {i}", str(i)) for i in range(count)]
 
-    def target(self):
+    def target(self) -> PythonTarget:
         return PythonTarget(lambda configuration, instance: configuration["c"] + int(instance) / 10)
 
-    def seconds(self, report, cutoff):
-        return report.returned if report.returned < cutoff else float("inf")
+    def seconds(self, report: RacerReport, cutoff: float) -> float:
+        seconds: float = report.returned
+        return seconds if seconds < cutoff else float("inf")
 
 
-def test_an_interrupted_recording_goes_on(tmp_path):
+def test_an_interrupted_recording_goes_on(tmp_path: Path) -> None:
     plan, journal = Plan(3, 4, cutoff=2.0), tmp_path / "journal"
     seen = []
     first = record(
@@ -63,25 +66,27 @@ def test_an_interrupted_recording_goes_on(tmp_path):
     assert sorted(journal.read_text().splitlines()[1:]) == sorted(text.splitlines()[1:])
 
 
-def test_at_the_deadline_only_complete_instances_count(tmp_path):
+def test_at_the_deadline_only_complete_instances_count(tmp_path: Path) -> None:
     recording = record(Fake(), Plan(3, 4, cutoff=2.0), tmp_path / "journal", tmp_path, deadline=0.0)
     assert recording.runtimes.shape == (3, 0)
 
 
-def test_another_recording_is_refused(tmp_path):
+def test_another_recording_is_refused(tmp_path: Path) -> None:
     record(Fake(), Plan(2, 2, cutoff=2.0), tmp_path / "journal", tmp_path)
     with pytest.raises(ValueError, match="is a recording with cutoff 2.0, not 3.0"):
         record(Fake(), Plan(2, 2, cutoff=3.0), tmp_path / "journal", tmp_path)
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)])
-def test_bad_plans_are_refused(sizes):
+def test_bad_plans_are_refused(sizes: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="but got"):
         Plan(*sizes)
 
 
 @needs_minisat
-def test_minisat_is_recorded_with_its_provenance(tmp_path, capsys):
+def test_minisat_is_recorded_with_its_provenance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / "tables" / "t.npz"
     options = ["record", "--configurations", "2", "--instances", "3", "--output", str(output)]
     assert main([*options, "--workers", "2"]) == 0
@@ -94,21 +99,21 @@ def test_minisat_is_recorded_with_its_provenance(tmp_path, capsys):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("highspy") is None, reason="no highspy")
-def test_highs_is_recorded(tmp_path):
+def test_highs_is_recorded(tmp_path: Path) -> None:
     output = tmp_path / "t.npz"
     options = ["record", "--target", "highs", "--configurations", "2", "--instances", "2"]
     assert main([*options, "--cutoff", "5", "--output", str(output)]) == 0
     assert load_table(output).provenance["target"] == "highs"
 
 
-def test_minisat_command_line():
+def test_minisat_command_line() -> None:
     configuration = {"var-decay": 0.9, "luby": "off", "elim": "on", "rfirst": 7}
     assert minisat_arguments(configuration, "f.cnf", 3) == [
         "-var-decay=0.9", "-no-luby", "-elim", "-rfirst=7", "-rnd-seed=4", "f.cnf",
     ]  # fmt: skip
 
 
-def test_minisat_has_answered_whatever_the_exit_code():
+def test_minisat_has_answered_whatever_the_exit_code() -> None:
     # Its own clock may read 0 after a few milliseconds: it counts user time only.
     output = "CPU time              : 0 s\n\nUNSATISFIABLE\n"
     report = RacerReport(
@@ -121,7 +126,7 @@ def test_minisat_has_answered_whatever_the_exit_code():
         MiniSat().seconds(RacerReport(End.CRASHED, 0.0, output="PARSE ERROR!"), 1.0)
 
 
-def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families():
+def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families() -> None:
     drawn = [formula(1, index) for index in range(len(FAMILIES))]
     assert drawn == [formula(1, index) for index in range(len(FAMILIES))]
     assert [one.family.split()[0] for one in drawn] == list(FAMILIES)
@@ -131,11 +136,11 @@ def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families():
         assert all(clause for clause in one.clauses)
 
 
-def test_dimacs():
+def test_dimacs() -> None:
     assert Formula("toy", 2, ((1, -2), (2,))).as_dimacs() == "c toy\np cnf 2 2\n1 -2 0\n2 0\n"
 
 
-def test_factoring_finds_the_factors():
+def test_factoring_finds_the_factors() -> None:
     """By brute force over the inputs: the circuit multiplies."""
     from acband_configspace.benchmark.recording import cnf
 
@@ -147,11 +152,11 @@ def test_factoring_finds_the_factors():
         assert found == sum(bits)
 
 
-def literal(values, number):
+def literal(values: Any, number: int) -> Any:
     return values[number] if number > 0 else not values[-number]
 
 
-def solve_by_propagation(circuit, bits):
+def solve_by_propagation(circuit: Any, bits: Any) -> Any:
     values = dict(enumerate(bits, start=1))
     while len(values) < circuit.n:
         for clause in circuit.clauses:

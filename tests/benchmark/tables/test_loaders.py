@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +22,11 @@ from acband_configspace.benchmark.tables.runtime_table import TableError
 
 
 class Hostile:
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, (os.environ["HOSTILE_FOLDER"],)
 
 
-def test_own_form_keeps_everything(tmp_path):
+def test_own_form_keeps_everything(tmp_path: Path) -> None:
     table = RuntimeTable(
         np.array([[1.0, np.inf], [0.5, 2.0]]), 9.0, ("a", "b"), ("x", "y"), {"seed": 3}
     )
@@ -41,7 +43,7 @@ def test_own_form_keeps_everything(tmp_path):
     assert load_table(tmp_path / "t.npz", cutoff=40.0).cutoff == 9.0
 
 
-def test_names_may_be_missing_but_not_the_runtimes(tmp_path):
+def test_names_may_be_missing_but_not_the_runtimes(tmp_path: Path) -> None:
     np.savez(tmp_path / "plain.npz", runtimes=np.ones((2, 3), dtype=np.float16), cutoff=5.0)
     assert load_table(tmp_path / "plain.npz").runtimes.dtype == np.float32
     np.savez(tmp_path / "other.npz", times=np.ones((2, 3)))
@@ -49,7 +51,7 @@ def test_names_may_be_missing_but_not_the_runtimes(tmp_path):
         load_table(tmp_path / "other.npz")
 
 
-def test_a_matrix_is_mapped_not_read(tmp_path):
+def test_a_matrix_is_mapped_not_read(tmp_path: Path) -> None:
     np.save(tmp_path / "t.npy", np.ones((3, 4)))
     table = load_table(tmp_path / "t.npy")
     assert isinstance(table.runtimes, np.memmap)
@@ -57,7 +59,7 @@ def test_a_matrix_is_mapped_not_read(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t.npy", "t.npz", "t.dump"])
-def test_truncated_files_are_refused(tmp_path, name):
+def test_truncated_files_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     if name.endswith("npy"):
         np.save(path, np.ones((30, 40)))
@@ -80,13 +82,13 @@ def test_truncated_files_are_refused(tmp_path, name):
         (np.array([["a"]]), "must be numbers"),
     ],
 )
-def test_wrong_matrices_are_refused(tmp_path, array, message):
+def test_wrong_matrices_are_refused(tmp_path: Path, array: np.ndarray, message: str) -> None:
     np.save(tmp_path / "t.npy", array)
     with pytest.raises(TableError, match=message):
         load_npy(tmp_path / "t.npy")
 
 
-def test_missing_and_unknown_files(tmp_path):
+def test_missing_and_unknown_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no runtime table"):
         load_table(tmp_path / "nothing.npz")
     (tmp_path / "t.txt").write_text("1 2")
@@ -95,7 +97,7 @@ def test_missing_and_unknown_files(tmp_path):
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_measurements_are_rows_by_sorted_arguments(tmp_path, protocol):
+def test_measurements_are_rows_by_sorted_arguments(tmp_path: Path, protocol: int) -> None:
     content = {"-b=2": [3.0, 4.0], "-a=1": [1, 2.5]}
     (tmp_path / "measurements.dump").write_bytes(pickle.dumps(content, protocol=protocol))
     table = load_table(tmp_path / "measurements.dump")
@@ -103,7 +105,9 @@ def test_measurements_are_rows_by_sorted_arguments(tmp_path, protocol):
     assert (table.config_names, table.cutoff) == (("-a=1", "-b=2"), 900.0)
 
 
-def test_a_hostile_pickle_is_refused_and_not_run(tmp_path, monkeypatch):
+def test_a_hostile_pickle_is_refused_and_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOSTILE_FOLDER", str(tmp_path / "made"))
     path = tmp_path / "measurements.dump"
     path.write_bytes(pickle.dumps({"a": [1.0], "b": Hostile()}))
@@ -112,7 +116,7 @@ def test_a_hostile_pickle_is_refused_and_not_run(tmp_path, monkeypatch):
     assert not (tmp_path / "made").exists()
 
 
-def test_even_harmless_classes_are_refused(tmp_path):
+def test_even_harmless_classes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "m.dump").write_bytes(pickle.dumps({"a": np.float64(1.0)}))
     with pytest.raises(TableError, match="only plain data is loaded"):
         load_measurements(tmp_path / "m.dump")
@@ -129,7 +133,7 @@ def test_even_harmless_classes_are_refused(tmp_path):
         ({"a": [float("nan")]}, "got NaN"),
     ],
 )
-def test_pickles_of_something_else(tmp_path, content, message):
+def test_pickles_of_something_else(tmp_path: Path, content: Any, message: str) -> None:
     (tmp_path / "m.dump").write_bytes(pickle.dumps(content))
     with pytest.raises(TableError, match=message):
         load_measurements(tmp_path / "m.dump")
@@ -158,13 +162,13 @@ two,1,B,99,timeout
 """
 
 
-def scenario(folder, description=DESCRIPTION, runs=RUNS):
+def scenario(folder: Path, description: Any = DESCRIPTION, runs: Any = RUNS) -> Any:
     (folder / "description.txt").write_text(description)
     (folder / "algorithm_runs.arff").write_text(runs)
     return folder
 
 
-def test_aslib_repetitions_are_averaged_and_failures_count_as_the_cutoff(tmp_path):
+def test_aslib_repetitions_are_averaged_and_failures_count_as_the_cutoff(tmp_path: Path) -> None:
     table = load_table(scenario(tmp_path))
     assert (table.config_names, table.instance_names) == (("A", "B"), ("in, one", "two"))
     assert table.runtimes.tolist() == [[1.0, 10.0], [3.0, 10.0]]
@@ -187,17 +191,17 @@ def test_aslib_repetitions_are_averaged_and_failures_count_as_the_cutoff(tmp_pat
         ("TOY", RUNS, "must hold names with values but holds 'TOY'"),
     ],
 )
-def test_aslib_errors(tmp_path, description, runs, message):
+def test_aslib_errors(tmp_path: Path, description: Any, runs: Any, message: str) -> None:
     with pytest.raises(TableError, match=message):
         load_table(scenario(tmp_path, description, runs))
 
 
-def test_aslib_files_may_be_missing(tmp_path):
+def test_aslib_files_may_be_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="has no description.txt"):
         load_table(tmp_path)
 
 
-def test_the_shipped_table_is_a_recording():
+def test_the_shipped_table_is_a_recording() -> None:
     table = load_shipped("minisat")
     assert table.n_configs >= 200
     assert len(table.config_names) == table.n_configs

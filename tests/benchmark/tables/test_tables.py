@@ -9,7 +9,7 @@ from acband_configspace.benchmark import RuntimeTable
 from acband_configspace.benchmark.tables import open_table
 
 
-def test_gaps_to_the_best_of_all_and_of_those_tried():
+def test_gaps_to_the_best_of_all_and_of_those_tried() -> None:
     table = RuntimeTable(np.array([[1.0, 3.0], [4.0, 4.0], [5.0, np.inf]]), cutoff=7.0)
     assert table.mean_runtimes().tolist() == [2.0, 4.0, 6.0]
     assert table.gap_to_best(2) == 2.0
@@ -17,23 +17,23 @@ def test_gaps_to_the_best_of_all_and_of_those_tried():
     assert table.gap_to_subset_best(1, (1, 2)) == 0.0
 
 
-def test_gap_where_nothing_takes_time():
+def test_gap_where_nothing_takes_time() -> None:
     table = RuntimeTable(np.array([[0.0], [1.0]]), cutoff=7.0)
     assert (table.gap_to_best(0), table.gap_to_best(1)) == (0.0, np.inf)
 
 
-def test_r_delta_leaves_the_slowest_tenth_out():
+def test_r_delta_leaves_the_slowest_tenth_out() -> None:
     table = RuntimeTable(np.arange(1.0, 21.0)[None, ::-1], cutoff=900.0)
     assert table.capped_mean_runtime(0) == np.mean(np.arange(1, 19))
     assert table.capped_mean_runtime(0, share=0.5) == np.mean(np.arange(1, 11))
 
 
-def test_names_must_fit():
+def test_names_must_fit() -> None:
     with pytest.raises(ValueError, match="config_names must name all 2 but got 1"):
         RuntimeTable(np.ones((2, 3)), 9.0, config_names=("a",))
 
 
-def test_made_up_tables_by_name():
+def test_made_up_tables_by_name() -> None:
     table = open_table("synthetic:30x50:4")
     assert table.runtimes.shape == (30, 50)
     assert np.array_equal(table.runtimes, open_table("synthetic:30x50:seed=4").runtimes)
@@ -51,21 +51,21 @@ def test_made_up_tables_by_name():
         ("synthetic:9x9:n_configs=3", "which has a 'n_configs'"),
     ],
 )
-def test_wrong_names_are_refused(name, message):
+def test_wrong_names_are_refused(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         open_table(name)
 
 
-def test_costs_have_no_cutoff():
+def test_costs_have_no_cutoff() -> None:
     with pytest.raises(ValueError, match="cutoff must not be given for a table of costs"):
         open_table("noisy:9x9", cutoff=3.0)
 
 
-def log_runtimes(options):
+def log_runtimes(options: str) -> np.ndarray:
     return np.log(open_table(f"synthetic:400x400:{options}", cutoff=1e30).runtimes)
 
 
-def test_spread_noise_and_tails_are_what_they_say():
+def test_spread_noise_and_tails_are_what_they_say() -> None:
     narrow, wide = log_runtimes("spread=0.1"), log_runtimes("spread=2")
     assert narrow.mean(axis=1).std() == pytest.approx(0.1, rel=0.2)
     assert wide.mean(axis=1).std() == pytest.approx(2.0, rel=0.2)
@@ -74,7 +74,7 @@ def test_spread_noise_and_tails_are_what_they_say():
     assert np.abs(loud - loud.mean(axis=0)).max() > 6 * 2.0  # a normal one would stay below 5 σ
 
 
-def test_costs_are_configuration_instance_and_noise():
+def test_costs_are_configuration_instance_and_noise() -> None:
     table = open_table("noisy:400x300:noise=2:seed=1")
     costs = np.asarray(table.runtimes, dtype=float)
     assert costs.min() == 0.0

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import cluster_run
 import psutil
 import pytest
 from cluster_helpers import SEARCH_PATH, Cluster, eventually, kill
@@ -95,7 +96,7 @@ def test_a_killed_run_goes_on_on_another_cluster(
     cluster: Cluster, own_cluster: Cluster, tmp_path: Path
 ) -> None:
     own_cluster.have_workers(2)
-    script = Path(__file__).with_name("cluster_run.py")
+    script = Path(cluster_run.__file__)
     folder = tmp_path / "killed"
     parent = subprocess.Popen(
         [sys.executable, str(script), own_cluster.address, str(folder)],

@@ -176,7 +176,7 @@ def test_each_worker_runs_what_its_threads_allow(
     assert races.slots == 1 + 4
     for number in range(10):
         races.start(RaceSpec(number, _seconds(0.3, 0.3), stop_losers=False))
-    runs = defaultdict(list)
+    runs: dict[Any, list[Any]] = defaultdict(list)
     for report in _all_reports(races).values():
         for racer in report.racers:
             worker, started, ended = racer.returned

@@ -34,18 +34,18 @@ def assert_no_leak(track: RaceTrack, races: int) -> None:
     assert after[2] - before[2] < 3
 
 
-def test_functions():
+def test_functions() -> None:
     with RaceTrack(PythonTarget(lambda c: c["x"]), slots=3, memory_limit_mb=500) as track:
         assert_no_leak(track, races=300)
 
 
-def test_commands():
+def test_commands() -> None:
     with RaceTrack(CommandTarget("true"), slots=2, cutoff=5) as track:
         assert_no_leak(track, races=150)
 
 
-def test_tracks():
-    def use_track():
+def test_tracks() -> None:
+    def use_track() -> None:
         with RaceTrack(CommandTarget("true"), slots=2) as track:
             run_races(track, 1)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,12 +36,12 @@ from acband_configspace.running.race import ScriptReport
         ("cost 1; status=SUCCESS", None),
     ],
 )
-def test_lines(line, report):
+def test_lines(line: str, report: Any) -> None:
     assert parse_report(line) == report
 
 
 @given(st.text())
-def test_no_line_is_an_error(line):
+def test_no_line_is_an_error(line: str) -> None:
     parse_report(line)
 
 
@@ -47,7 +49,7 @@ pieces = st.lists(st.binary(max_size=40) | st.just(b"\ncost=1;status=SUCCESS\n")
 
 
 @given(pieces, st.integers(1, 50))
-def test_pieces_do_not_matter(parts, size):
+def test_pieces_do_not_matter(parts: Any, size: Any) -> None:
     stream = b"".join(parts)
     whole, cut = ReportFinder(), ReportFinder()
     whole.feed(stream)
@@ -59,7 +61,7 @@ def test_pieces_do_not_matter(parts, size):
         assert report is not None
 
 
-def test_a_report_follows_a_line_without_end():
+def test_a_report_follows_a_line_without_end() -> None:
     finder = ReportFinder()
     for _ in range(100):
         finder.feed(b"cost=1" * 10_000)
@@ -68,7 +70,7 @@ def test_a_report_follows_a_line_without_end():
 
 
 @given(st.lists(st.binary(max_size=3 * KEPT_BYTES), max_size=5))
-def test_the_end_is_kept(parts):
+def test_the_end_is_kept(parts: Any) -> None:
     tail = OutputTail()
     for part in parts:
         tail.feed(part)

@@ -12,34 +12,37 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 from race_helpers import race, statuses
 
 from acband_configspace.running import PythonTarget, RaceTrack, TargetLoadError
+from acband_configspace.running.race import RacerReport
 
 
 class Adder:
-    def __init__(self, offset):
+    def __init__(self, offset: float) -> None:
         self.offset = offset
 
-    def add(self, configuration):
+    def add(self, configuration: Mapping[str, Any]) -> Any:
         return configuration["x"] + self.offset
 
-    def __call__(self, configuration, seed):
+    def __call__(self, configuration: Mapping[str, Any], seed: int) -> Any:
         return configuration["x"] + self.offset + seed
 
 
-def make_closure(offset):
-    def closure(configuration):
+def make_closure(offset: float) -> Any:
+    def closure(configuration: Mapping[str, Any]) -> float:
         return configuration["x"] + offset
 
     return closure
 
 
-def add_two(offset, configuration, other=0):
+def add_two(offset: float, configuration: Mapping[str, Any], other: int = 0) -> Any:
     return configuration["x"] + offset + other
 
 
@@ -56,19 +59,21 @@ def add_two(offset, configuration, other=0):
     ],
     ids=["lambda", "closure", "partial", "partial with names", "method", "object", "builtin"],
 )
-def test_any_callable_races(function, expected):
+def test_any_callable_races(function: Callable[..., Any], expected: int) -> None:
     with RaceTrack(PythonTarget(function), slots=1) as track:
         report = race(track, {"x": 1}, seed=7)
     assert report.racers[0].returned == expected
     assert report.racers[0].error is None
 
 
-def run_function(function, configuration=None, **options):
+def run_function(
+    function: Callable[..., Any], configuration: Mapping[str, Any] | None = None, **options: Any
+) -> RacerReport:
     with RaceTrack(PythonTarget(function), slots=1, **options) as track:
         return race(track, configuration or {}).racers[0]
 
 
-def test_arguments_are_passed_if_the_function_takes_them():
+def test_arguments_are_passed_if_the_function_takes_them() -> None:
     with RaceTrack(PythonTarget(lambda c, seed, instance: (instance, seed)), slots=1) as track:
         assert race(track, {}, instance="i", seed=3).racers[0].returned == ("i", 3)
         assert race(track, {}).racers[0].returned == (None, None)
@@ -83,12 +88,12 @@ def test_arguments_are_passed_if_the_function_takes_them():
         PythonTarget(lambda c, budget: 0, arguments=["budget"])
 
 
-def test_configurations_keep_their_type_and_the_space_is_sent_once():
+def test_configurations_keep_their_type_and_the_space_is_sent_once() -> None:
     from ConfigSpace import ConfigurationSpace  # here, or every supervisor would import it
 
     space = ConfigurationSpace({"x": (0.0, 1.0)}, seed=1)
 
-    def describe(configuration):
+    def describe(configuration: Any) -> object:
         return type(configuration).__name__, len(configuration.config_space), configuration["x"]
 
     target = PythonTarget(describe)
@@ -102,8 +107,8 @@ def test_configurations_keep_their_type_and_the_space_is_sent_once():
     assert report.racers[0].time < 0.3  # ConfigSpace is not imported by each racer
 
 
-def test_an_exception_is_a_crash_with_its_traceback():
-    def fail(configuration):
+def test_an_exception_is_a_crash_with_its_traceback() -> None:
+    def fail(configuration: Mapping[str, Any]) -> None:
         print("on the way")
         raise KeyError("missing thing")
 
@@ -133,13 +138,13 @@ def test_an_exception_is_a_crash_with_its_traceback():
     ],
     ids=["exit 3", "exit text", "_exit 3", "_exit 0", "segfault", "killed"],
 )
-def test_leaving_without_returning_is_a_crash(function, error):
+def test_leaving_without_returning_is_a_crash(function: Callable[..., Any], error: str) -> None:
     racer = run_function(function)
     assert (racer.status.value, racer.error) == ("crashed", error)
 
 
-def test_a_crash_does_not_win_and_does_not_stop_others():
-    def run(configuration):
+def test_a_crash_does_not_win_and_does_not_stop_others() -> None:
+    def run(configuration: Mapping[str, Any]) -> Any:
         time.sleep(configuration["seconds"])
         return 1 / configuration["divisor"]
 
@@ -149,24 +154,24 @@ def test_a_crash_does_not_win_and_does_not_stop_others():
     assert report.winner == 1
 
 
-def test_exit_without_a_code_is_a_normal_end():
+def test_exit_without_a_code_is_a_normal_end() -> None:
     racer = run_function(lambda c: sys.exit())
     assert racer.status.value == "finished"
 
 
-def test_values_that_cannot_be_pickled_are_kept_as_text():
+def test_values_that_cannot_be_pickled_are_kept_as_text() -> None:
     racer = run_function(lambda c: threading.Lock())
     assert racer.status.value == "finished"
     assert "lock object" in racer.returned
 
     class Local:
-        def __repr__(self):
+        def __repr__(self) -> str:
             return "Local()"
 
     assert run_function(lambda c: Local()).returned == "Local()"
 
 
-def test_of_large_values_the_numbers_and_short_parts_are_kept():
+def test_of_large_values_the_numbers_and_short_parts_are_kept() -> None:
     assert run_function(lambda c: list(range(1000))).returned == list(range(1000))
     text = run_function(lambda c: [0.0] * 300_000).returned
     assert text == repr([0.0] * 300_000)[:1000]
@@ -177,22 +182,22 @@ def test_of_large_values_the_numbers_and_short_parts_are_kept():
 class Unspeakable:
     """Can be pickled, but not shown."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         raise RuntimeError("no words")
 
 
-def test_objects_that_cannot_be_shown_arrive_as_text():
+def test_objects_that_cannot_be_shown_arrive_as_text() -> None:
     for value in (Unspeakable(), [Unspeakable()], (1.0, {"x": Unspeakable()})):
         racer = run_function(lambda c, value=value: value)
         assert racer.status.value == "finished"
         assert isinstance(racer.returned, str)
-    racer = run_function(lambda c: sys.exit(Unspeakable()))
+    racer = run_function(lambda c: sys.exit(Unspeakable()))  # type: ignore[arg-type]
     assert "the function called sys.exit(<" in racer.error
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), numpy.float64("-inf")])
-def test_a_number_that_is_not_finite_is_a_crash_and_stops_nobody(value):
-    def run(configuration):
+def test_a_number_that_is_not_finite_is_a_crash_and_stops_nobody(value: float) -> None:
+    def run(configuration: Mapping[str, Any]) -> Any:
         time.sleep(configuration["seconds"])
         return value if configuration["seconds"] == 0 else 1.0
 
@@ -203,13 +208,13 @@ def test_a_number_that_is_not_finite_is_a_crash_and_stops_nobody(value):
 
 
 class SlowToPickle:
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         time.sleep(1)
         return int, ()
 
 
-def test_what_is_returned_is_not_part_of_the_time():
-    def target(configuration):
+def test_what_is_returned_is_not_part_of_the_time() -> None:
+    def target(configuration: Mapping[str, Any]) -> object:
         time.sleep(configuration["seconds"])
         return SlowToPickle() if configuration["slow"] else 0
 
@@ -220,8 +225,8 @@ def test_what_is_returned_is_not_part_of_the_time():
     assert statuses(report) == ["finished", "lost"]
 
 
-def test_racers_draw_their_own_random_numbers():
-    def target(configuration):
+def test_racers_draw_their_own_random_numbers() -> None:
+    def target(configuration: Mapping[str, Any]) -> object:
         return random.random(), numpy.random.random()
 
     with RaceTrack(PythonTarget(target), slots=2) as track:
@@ -235,14 +240,14 @@ def test_racers_draw_their_own_random_numbers():
     assert [y for _, y in again] == [y for _, y in drawn], "a trial that is run again"
 
 
-def test_the_arguments_of_the_script_may_be_long(monkeypatch):
+def test_the_arguments_of_the_script_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["script", *["instance" * 10] * 3000])
     with RaceTrack(PythonTarget(lambda c: len(sys.argv)), slots=1) as track:
         assert race(track, {}).racers[0].returned == 3001
 
 
-def test_streams_may_be_taken_away():
-    def target(configuration):
+def test_streams_may_be_taken_away() -> None:
+    def target(configuration: Mapping[str, Any]) -> float:
         sys.stdout = None
         return 3
 
@@ -250,8 +255,8 @@ def test_streams_may_be_taken_away():
         assert race(track, {}).racers[0].returned == 3
 
 
-def test_a_fork_that_returns_from_the_function_is_not_the_racer():
-    def fork(configuration):
+def test_a_fork_that_returns_from_the_function_is_not_the_racer() -> None:
+    def fork(configuration: Mapping[str, Any]) -> str:
         if os.fork() == 0:
             return "child"
         time.sleep(0.2)
@@ -260,8 +265,8 @@ def test_a_fork_that_returns_from_the_function_is_not_the_racer():
     assert run_function(fork).returned == "parent"
 
 
-def test_half_a_result_is_a_crash():
-    def interrupted(configuration):
+def test_half_a_result_is_a_crash() -> None:
+    def interrupted(configuration: Mapping[str, Any]) -> None:
         for descriptor in os.listdir("/proc/self/fd"):
             if int(descriptor) > 2:
                 with contextlib.suppress(OSError):
@@ -272,10 +277,10 @@ def test_half_a_result_is_a_crash():
     assert racer.error == "something other than the racer wrote into the pipe for its result"
 
 
-def test_a_result_written_by_something_else_does_not_count():
+def test_a_result_written_by_something_else_does_not_count() -> None:
     """Neither is it unpickled, which could run anything in the process that watches."""
 
-    def forge(configuration):
+    def forge(configuration: Mapping[str, Any]) -> float:
         from acband_configspace.core.ends import End
         from acband_configspace.running.local.messages import ENDED, CallEnd, PickledValue
 
@@ -292,8 +297,8 @@ def test_a_result_written_by_something_else_does_not_count():
     assert racer.error == "something other than the racer wrote into the pipe for its result"
 
 
-def test_signals_and_streams_are_as_in_a_fresh_process():
-    def look(configuration):
+def test_signals_and_streams_are_as_in_a_fresh_process() -> None:
+    def look(configuration: Mapping[str, Any]) -> Any:
         print("x" * 100)
         return (
             signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,
@@ -310,22 +315,24 @@ def test_signals_and_streams_are_as_in_a_fresh_process():
     assert racer.output == "x" * 100 + "\n"
 
 
-def test_what_cannot_be_pickled_is_named_at_once():
+def test_what_cannot_be_pickled_is_named_at_once() -> None:
     lock = threading.Lock()
 
-    def use_lock(configuration):
+    def use_lock(configuration: Mapping[str, Any]) -> Any:
         return lock
 
     with pytest.raises(TypeError, match=r"use_lock must be picklable.*lock.*inside the function"):
         PythonTarget(use_lock)
     with pytest.raises(TypeError, match="function must be callable but got 3"):
-        PythonTarget(3)
+        PythonTarget(3)  # type: ignore[arg-type]
 
 
-def test_a_module_that_cannot_be_imported_is_an_error_at_once(tmp_path, monkeypatch):
+def test_a_module_that_cannot_be_imported_is_an_error_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "vanishing.py").write_text("def target(configuration): return 1\n")
     monkeypatch.syspath_prepend(tmp_path)
-    import vanishing
+    import vanishing  # type: ignore[import-not-found]
 
     target = PythonTarget(vanishing.target)
     (tmp_path / "vanishing.py").unlink()
@@ -333,14 +340,14 @@ def test_a_module_that_cannot_be_imported_is_an_error_at_once(tmp_path, monkeypa
         RaceTrack(target, slots=2)
 
 
-def test_heavy_imports_are_paid_once(tmp_path, monkeypatch):
+def test_heavy_imports_are_paid_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "imports.log"
     (tmp_path / "heavy.py").write_text(
         f"import time\ntime.sleep(0.3)\nopen({str(log)!r}, 'a').write('x')\n"
         "def target(configuration): return 1\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    import heavy
+    import heavy  # type: ignore[import-not-found]
 
     with RaceTrack(PythonTarget(heavy.target), slots=2) as track:
         for _ in range(5):
@@ -376,7 +383,7 @@ for number in range(3):
 """
 
 
-def test_functions_of_a_script_without_main_guard(tmp_path):
+def test_functions_of_a_script_without_main_guard(tmp_path: Path) -> None:
     """The script runs once, although it neither guards itself nor closes the track."""
     script = tmp_path / "my script.py"
     script.write_text(SCRIPT)

@@ -8,6 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -29,14 +32,14 @@ def assert_only_watchers_are_left(mark: str, slots: int) -> None:
     assert len(marked_processes(mark)) == 1 + slots
 
 
-def stubborn(configuration):
+def stubborn(configuration: Mapping[str, Any]) -> None:
     """Ignores SIGTERM, and so do its children."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     subprocess.Popen([sys.executable, "-SEc", IGNORE])
     time.sleep(configuration["seconds"])
 
 
-def own_groups(configuration):
+def own_groups(configuration: Mapping[str, Any]) -> None:
     """Starts children in process groups and sessions of their own, one of which ignores TERM."""
     subprocess.Popen(["sleep", "60"], process_group=0) if sys.version_info >= (3, 11) else None
     subprocess.Popen(["sleep", "60"], start_new_session=True)
@@ -44,7 +47,7 @@ def own_groups(configuration):
     time.sleep(configuration["seconds"])
 
 
-def daemon(configuration):
+def daemon(configuration: Mapping[str, Any]) -> None:
     """Forks twice and changes the session, as daemons do."""
     if os.fork() == 0:
         os.setsid()
@@ -57,7 +60,7 @@ def daemon(configuration):
     time.sleep(configuration["seconds"])
 
 
-def restless(configuration):
+def restless(configuration: Mapping[str, Any]) -> None:
     """A process that replaces itself by its child all the time."""
     if os.fork() == 0:
         os.setsid()
@@ -71,7 +74,7 @@ def restless(configuration):
     time.sleep(configuration["seconds"])
 
 
-def forking_pool(configuration):
+def forking_pool(configuration: Mapping[str, Any]) -> None:
     """Uses multiprocessing."""
     import multiprocessing
 
@@ -82,7 +85,7 @@ def forking_pool(configuration):
     time.sleep(configuration["seconds"])
 
 
-def stopped(configuration):
+def stopped(configuration: Mapping[str, Any]) -> None:
     """Is not even running."""
     os.kill(os.getpid(), signal.SIGSTOP) if configuration["seconds"] > 1 else None
     time.sleep(configuration["seconds"])
@@ -91,7 +94,7 @@ def stopped(configuration):
 @pytest.mark.parametrize(
     "function", [stubborn, own_groups, daemon, restless, forking_pool, stopped]
 )
-def test_trees_of_functions(function, mark):
+def test_trees_of_functions(function: Callable[..., Any], mark: str) -> None:
     """Of losers and of the winner, which leaves the same processes behind."""
     with RaceTrack(PythonTarget(function), slots=2) as track:
         report = race(track, {"seconds": 60}, {"seconds": 0.2})
@@ -111,7 +114,7 @@ def test_trees_of_functions(function, mark):
         "(setsid sh -c '(sleep 60 &) & sleep 60' &) ; sleep 60",
     ],
 )
-def test_trees_of_scripts(make_script, body, mark):
+def test_trees_of_scripts(make_script: Callable[..., str], body: str, mark: str) -> None:
     script = make_script(f"#!/bin/sh\n[ $1 = --role=winner ] && sleep 0.2 && exit\n{body}\n")
     with RaceTrack(CommandTarget(script), slots=2) as track:
         report = race(track, {"role": "loser"}, {"role": "winner"})
@@ -119,7 +122,9 @@ def test_trees_of_scripts(make_script, body, mark):
         assert statuses(report) == ["lost", "finished"]
 
 
-def test_what_a_finisher_leaves_behind_is_stopped(make_script, mark):
+def test_what_a_finisher_leaves_behind_is_stopped(
+    make_script: Callable[..., str], mark: str
+) -> None:
     script = make_script("#!/bin/sh\nsleep 60 &\nsetsid sleep 60 &\nsleep 0.1\n")
     with RaceTrack(CommandTarget(script), slots=1) as track:
         report = race(track, {})
@@ -128,7 +133,7 @@ def test_what_a_finisher_leaves_behind_is_stopped(make_script, mark):
     assert report.racers[0].time < 60
 
 
-def test_leftovers_of_the_winner_do_not_delay_the_losers(make_script):
+def test_leftovers_of_the_winner_do_not_delay_the_losers(make_script: Callable[..., str]) -> None:
     script = make_script(
         "#!/bin/sh\n[ $1 = --role=loser ] && exec sleep 60\n"
         "(trap '' TERM; sleep 60; sleep 60) & sleep 0.1\n"
@@ -139,7 +144,9 @@ def test_leftovers_of_the_winner_do_not_delay_the_losers(make_script):
     assert report.racers[0].time < 2.0
 
 
-def test_a_polite_racer_has_the_grace_to_clean_up(make_script, tmp_path):
+def test_a_polite_racer_has_the_grace_to_clean_up(
+    make_script: Callable[..., str], tmp_path: Path
+) -> None:
     note = tmp_path / "note"
     script = make_script(
         f"#!/bin/sh\ntrap 'sleep 0.1; echo clean > {note}; exit' TERM\nsleep 60 & wait\n"
@@ -151,7 +158,7 @@ def test_a_polite_racer_has_the_grace_to_clean_up(make_script, tmp_path):
     assert report.racers[0].time < 2.2
 
 
-def test_fractions_of_a_second_are_honoured(make_script):
+def test_fractions_of_a_second_are_honoured(make_script: Callable[..., str]) -> None:
     with RaceTrack(
         CommandTarget("sleep", to_arguments=lambda *_: ["60"]), slots=1, cutoff=0.13
     ) as track:
@@ -160,7 +167,7 @@ def test_fractions_of_a_second_are_honoured(make_script):
     assert 0.13 <= racer.time < 1
 
 
-def burn(configuration):
+def burn(configuration: Mapping[str, Any]) -> None:
     """Uses CPU time in a child, and in a grandchild that is killed."""
     code = "import time\nwhile time.process_time() < {}: pass\n"
     subprocess.run([sys.executable, "-SEc", code.format(0.2)], check=True)
@@ -168,13 +175,13 @@ def burn(configuration):
     time.sleep(configuration["seconds"])
 
 
-def test_cpu_time_of_the_whole_tree_counts():
+def test_cpu_time_of_the_whole_tree_counts() -> None:
     with RaceTrack(PythonTarget(burn), slots=2) as track:
         report = race(track, {"seconds": 60}, {"seconds": 0.4})
     assert all(0.3 < racer.cpu_time < 2 for racer in report.racers)
 
 
-def burn_ignoring_children(configuration):
+def burn_ignoring_children(configuration: Mapping[str, Any]) -> None:
     """Its children are reaped by nobody, so that the kernel forgets what they have used."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     code = f"import time\nwhile time.process_time() < {configuration['cpu']}: pass\n"
@@ -183,7 +190,7 @@ def burn_ignoring_children(configuration):
     time.sleep(configuration.get("sleep", 0))
 
 
-def test_cpu_time_of_children_that_nobody_reaps_counts():
+def test_cpu_time_of_children_that_nobody_reaps_counts() -> None:
     with RaceTrack(PythonTarget(burn_ignoring_children), slots=2, clock="cpu", cutoff=5) as track:
         report = race(track, {"cpu": 0.5}, {"cpu": 0.5, "sleep": 0.2}, stop_losers=False)
         assert statuses(report) == ["finished", "finished"]
@@ -195,7 +202,7 @@ def test_cpu_time_of_children_that_nobody_reaps_counts():
         assert 0.1 < report.racers[0].cpu_time < 1, "counted once"
 
 
-def grow(configuration):
+def grow(configuration: Mapping[str, Any]) -> None:
     """Takes 10 MB every millisecond or so."""
     hoard = []
     while True:
@@ -203,7 +210,7 @@ def grow(configuration):
         time.sleep(0.001)
 
 
-def grow_in_children(configuration):
+def grow_in_children(configuration: Mapping[str, Any]) -> None:
     """Four children of which each stays below the limit."""
     code = "import time; x = b'x' * 60_000_000; time.sleep(60)"
     for _ in range(4):
@@ -212,14 +219,14 @@ def grow_in_children(configuration):
 
 
 @pytest.mark.parametrize("function", [grow, grow_in_children])
-def test_memory_limit_of_functions(function):
+def test_memory_limit_of_functions(function: Callable[..., Any]) -> None:
     with RaceTrack(PythonTarget(function), slots=1, memory_limit_mb=150, cutoff=20) as track:
         [racer] = race(track, {}).racers
     assert racer.status.value == "memory"
     assert racer.error == "used more than the memory limit of 150 MB"
 
 
-def test_memory_limit_of_scripts(make_python_script):
+def test_memory_limit_of_scripts(make_python_script: Callable[..., str]) -> None:
     script = make_python_script(
         "import time\nhoard = []\n"
         "while True:\n    hoard.append(b'x' * 10_000_000)\n    time.sleep(0.001)\n"
@@ -230,14 +237,16 @@ def test_memory_limit_of_scripts(make_python_script):
 
 
 @pytest.mark.parametrize("slots", [1, 4])
-def test_memory_limit_does_not_count_what_was_inherited(slots, tmp_path, monkeypatch):
+def test_memory_limit_does_not_count_what_was_inherited(
+    slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "large_module.py").write_text(
         "import time\nDATA = b'x' * 300_000_000\n"
         "def look(c):\n    time.sleep(0.3)\n    return len(DATA)\n"
         "def copy(c):\n    own = bytearray(DATA)\n    time.sleep(20)\n    return len(own)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    import large_module
+    import large_module  # type: ignore[import-not-found]
 
     for function, status in ((large_module.look, "finished"), (large_module.copy, "memory")):
         with RaceTrack(PythonTarget(function), slots=slots, memory_limit_mb=80) as track:
@@ -245,10 +254,10 @@ def test_memory_limit_does_not_count_what_was_inherited(slots, tmp_path, monkeyp
     monkeypatch.delitem(sys.modules, "large_module")
 
 
-def test_memory_limit_leaves_modest_racers_alone():
+def test_memory_limit_leaves_modest_racers_alone() -> None:
     """Memory that is shared with the supervisor, or only reserved, does not count."""
 
-    def reserve(configuration):
+    def reserve(configuration: Mapping[str, Any]) -> None:
         import mmap
 
         mmap.mmap(-1, 2 * 2**30)
@@ -258,7 +267,7 @@ def test_memory_limit_leaves_modest_racers_alone():
         assert statuses(race(track, {})) == ["finished"]
 
 
-def test_a_supervisor_that_is_told_to_end_ends_after_its_racers():
+def test_a_supervisor_that_is_told_to_end_ends_after_its_racers() -> None:
     """As all are that have the script's name: by ``pkill``, or a batch system."""
     target = CommandTarget("sleep", to_arguments=lambda *_: ["300"])
     others = set(psutil.Process().children())  # of earlier tests
@@ -278,7 +287,7 @@ def test_a_supervisor_that_is_told_to_end_ends_after_its_racers():
 
 
 @pytest.mark.parametrize("kind", ["function", "command"])
-def test_a_supervisor_killed_with_its_watchers_leaves_nobody(mark, kind):
+def test_a_supervisor_killed_with_its_watchers_leaves_nobody(mark: str, kind: str) -> None:
     script = "trap '' TERM; setsid sleep 60 & (sleep 60 &) ; sleep 60; sleep 60"
     target = (
         CommandTarget(["sh", "-c", script]) if kind == "command" else PythonTarget(forking_pool)
@@ -298,7 +307,7 @@ def test_a_supervisor_killed_with_its_watchers_leaves_nobody(mark, kind):
         assert not marked_processes(mark)
 
 
-def test_watchers_survive_the_group_of_their_supervisor():
+def test_watchers_survive_the_group_of_their_supervisor() -> None:
     """As when a batch system kills a group: they stop the racers then."""
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(PythonTarget(daemon), slots=2) as track:
@@ -312,8 +321,8 @@ def test_watchers_survive_the_group_of_their_supervisor():
             track.wait(10)
 
 
-def test_a_memory_error_is_a_memory_failure():
-    def run_out(configuration):
+def test_a_memory_error_is_a_memory_failure() -> None:
+    def run_out(configuration: Mapping[str, Any]) -> None:
         raise MemoryError("too much")
 
     with RaceTrack(PythonTarget(run_out), slots=1) as track:
@@ -322,7 +331,7 @@ def test_a_memory_error_is_a_memory_failure():
     assert "MemoryError: too much" in racer.error
 
 
-def test_the_user_process_sleeps_while_racers_run():
+def test_the_user_process_sleeps_while_racers_run() -> None:
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(PythonTarget(lambda c: time.sleep(0.5)), slots=2, memory_limit_mb=500) as track:
         own_before = time.process_time()

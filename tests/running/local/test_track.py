@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import psutil
 import pytest
@@ -14,7 +16,7 @@ from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack, Superv
 
 
 def sleeper() -> PythonTarget:
-    def sleep(configuration):
+    def sleep(configuration: Mapping[str, Any]) -> Any:
         time.sleep(configuration["seconds"])
         return configuration["seconds"]
 
@@ -24,7 +26,7 @@ def sleeper() -> PythonTarget:
 def burner() -> PythonTarget:
     """Sleeps, then uses CPU time."""
 
-    def burn(configuration):
+    def burn(configuration: Mapping[str, Any]) -> None:
         time.sleep(configuration.get("sleep", 0))
         end = time.process_time() + configuration["cpu"]
         while time.process_time() < end:
@@ -37,7 +39,7 @@ def sleeps(*seconds: float) -> list[dict[str, object]]:
     return [{"seconds": value} for value in seconds]
 
 
-def test_first_to_finish_wins_and_the_others_are_stopped():
+def test_first_to_finish_wins_and_the_others_are_stopped() -> None:
     with RaceTrack(sleeper(), slots=3) as track:
         before = time.time()
         report = race(track, *sleeps(20, 0.2, 20))
@@ -52,7 +54,7 @@ def test_first_to_finish_wins_and_the_others_are_stopped():
         assert track.unfinished == 0
 
 
-def test_nobody_finishes_nobody_wins():
+def test_nobody_finishes_nobody_wins() -> None:
     with RaceTrack(sleeper(), slots=2, cutoff=0.15) as track:
         report = race(track, *sleeps(20, 20))
     assert report.winner is None
@@ -61,7 +63,7 @@ def test_nobody_finishes_nobody_wins():
     assert report.racers[0].error == "reached the cutoff of 0.15 s (wall clock)"
 
 
-def test_stop_losers_can_be_switched_off():
+def test_stop_losers_can_be_switched_off() -> None:
     with RaceTrack(sleeper(), slots=3, cutoff=0.4) as track:
         report = race(track, *sleeps(0.2, 0.05, 20), stop_losers=False)
     assert report.winner == 1
@@ -70,7 +72,7 @@ def test_stop_losers_can_be_switched_off():
 
 @pytest.mark.parametrize("slots", [1, 4])
 @pytest.mark.parametrize("stop_losers", [True, False])
-def test_each_racer_has_a_limit_of_its_own(slots, stop_losers):
+def test_each_racer_has_a_limit_of_its_own(slots: int, stop_losers: bool) -> None:
     limits = (0.2, None, 0, -1.0)
     with RaceTrack(sleeper(), slots=slots, cutoff=1.0) as track:
         report = race(track, *sleeps(60, 0.5, 0, 0), limits=limits, stop_losers=stop_losers)
@@ -80,13 +82,13 @@ def test_each_racer_has_a_limit_of_its_own(slots, stop_losers):
     assert [racer.time for racer in report.racers[2:]] == [0, 0]
 
 
-def test_a_limit_that_is_not_below_the_cutoff_changes_nothing():
+def test_a_limit_that_is_not_below_the_cutoff_changes_nothing() -> None:
     with RaceTrack(sleeper(), slots=3, cutoff=0.2) as track:
         report = race(track, *sleeps(60, 60, 60), limits=(0.2, 5, 0.1))
     assert statuses(report) == ["cutoff", "cutoff", "lost"]
 
 
-def test_a_race_of_which_nobody_may_start_is_over():
+def test_a_race_of_which_nobody_may_start_is_over() -> None:
     with RaceTrack(sleeper(), slots=2) as track:
         report = race(track, *sleeps(0, 0), limits=(0, 0))
         assert statuses(report) == ["lost", "lost"]
@@ -94,7 +96,7 @@ def test_a_race_of_which_nobody_may_start_is_over():
         assert race(track, *sleeps(0.01)).winner == 0
 
 
-def test_who_finishes_beyond_its_limit_has_lost():
+def test_who_finishes_beyond_its_limit_has_lost() -> None:
     """Though it was not stopped in time, as on a busy machine."""
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=1) as track:
@@ -109,7 +111,7 @@ def test_who_finishes_beyond_its_limit_has_lost():
     assert report.winner is None
 
 
-def test_limits_of_cpu_time():
+def test_limits_of_cpu_time() -> None:
     with RaceTrack(burner(), slots=2, clock="cpu", cutoff=20) as track:
         report = race(track, {"cpu": 10}, {"cpu": 0.4}, limits=(0.1, None), stop_losers=False)
     assert statuses(report) == ["lost", "finished"]
@@ -117,7 +119,7 @@ def test_limits_of_cpu_time():
 
 
 @pytest.mark.parametrize("slots", [1, 3, 4])
-def test_slots_change_neither_the_winner_nor_the_limit(slots):
+def test_slots_change_neither_the_winner_nor_the_limit(slots: int) -> None:
     with RaceTrack(sleeper(), slots=slots, cutoff=0.5) as track:
         report = race(track, *sleeps(20, 0.3, 0.1, 20))
     assert report.winner == 2
@@ -126,7 +128,7 @@ def test_slots_change_neither_the_winner_nor_the_limit(slots):
     assert 0.1 <= report.racers[3].time < 0.5
 
 
-def test_races_that_fit_run_side_by_side():
+def test_races_that_fit_run_side_by_side() -> None:
     with RaceTrack(sleeper(), slots=4) as track:
         for key in range(4):
             track.start(RaceSpec(key, tuple(sleeps(0.25, 20))))
@@ -140,7 +142,7 @@ def test_races_that_fit_run_side_by_side():
     assert runs[4][0] >= runs[0][1], "and no more"
 
 
-def test_a_race_is_not_started_in_part_when_it_fits_whole():
+def test_a_race_is_not_started_in_part_when_it_fits_whole() -> None:
     with RaceTrack(sleeper(), slots=3) as track:
         track.start(RaceSpec("first", tuple(sleeps(0.2, 0.2))))
         track.start(RaceSpec("second", tuple(sleeps(0.1, 20))))
@@ -153,7 +155,7 @@ def test_a_race_is_not_started_in_part_when_it_fits_whole():
     assert third[0].started >= second[0].started - 0.05  # races start in the order given
 
 
-def test_wait_returns_nothing_on_timeout_or_when_nothing_is_unfinished():
+def test_wait_returns_nothing_on_timeout_or_when_nothing_is_unfinished() -> None:
     with RaceTrack(sleeper(), slots=1) as track:
         assert track.wait() == []
         track.start(RaceSpec("slow", tuple(sleeps(20))))
@@ -163,14 +165,14 @@ def test_wait_returns_nothing_on_timeout_or_when_nothing_is_unfinished():
         assert track.wait(0) == []
 
 
-def test_wait_without_patience_still_collects():
+def test_wait_without_patience_still_collects() -> None:
     with RaceTrack(sleeper(), slots=1) as track:
         track.start(RaceSpec("quick", tuple(sleeps(0.01))))
         time.sleep(0.4)
         assert [report.key for report in track.wait(0)] == ["quick"]
 
 
-def test_cancel_running_and_queued_races():
+def test_cancel_running_and_queued_races() -> None:
     with RaceTrack(sleeper(), slots=1) as track:
         track.start(RaceSpec("running", tuple(sleeps(20, 20))))
         track.start(RaceSpec("queued", tuple(sleeps(20))))
@@ -189,7 +191,7 @@ def test_cancel_running_and_queued_races():
             track.cancel("x")
 
 
-def test_cpu_clock_decides_by_cpu_time():
+def test_cpu_clock_decides_by_cpu_time() -> None:
     with RaceTrack(burner(), slots=2, clock="cpu") as track:
         report = race(track, {"cpu": 0.25}, {"cpu": 0.1, "sleep": 0.4})
     assert report.winner == 1
@@ -198,14 +200,14 @@ def test_cpu_clock_decides_by_cpu_time():
     assert report.racers[1].time >= 0.5
 
 
-def test_cpu_clock_stops_losers_at_the_winners_cpu_time():
+def test_cpu_clock_stops_losers_at_the_winners_cpu_time() -> None:
     with RaceTrack(burner(), slots=2, clock="cpu") as track:
         report = race(track, {"cpu": 20}, {"cpu": 0.2})
     assert statuses(report) == ["lost", "finished"]
     assert 0.2 <= report.racers[0].cpu_time < 20
 
 
-def test_cpu_clock_cutoff_is_cpu_time_with_a_net_for_sleepers():
+def test_cpu_clock_cutoff_is_cpu_time_with_a_net_for_sleepers() -> None:
     with RaceTrack(burner(), slots=2, clock="cpu", cutoff=0.15) as track:
         report = race(track, {"cpu": 20}, {"cpu": 20, "sleep": 60})
     assert statuses(report) == ["cutoff", "cutoff"]
@@ -214,7 +216,7 @@ def test_cpu_clock_cutoff_is_cpu_time_with_a_net_for_sleepers():
     assert 2.5 <= asleep.time < 60  # 1 + 10 × 0.15
 
 
-def test_close_is_quick_final_and_may_be_repeated():
+def test_close_is_quick_final_and_may_be_repeated() -> None:
     track = RaceTrack(sleeper(), slots=2)
     track.start(RaceSpec("slow", tuple(sleeps(20, 20))))
     assert track.wait(0.1) == []
@@ -227,7 +229,7 @@ def test_close_is_quick_final_and_may_be_repeated():
             use()
 
 
-def test_a_killed_supervisor_is_an_error_and_not_a_hang():
+def test_a_killed_supervisor_is_an_error_and_not_a_hang() -> None:
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
         track.start(RaceSpec("slow", tuple(sleeps(20, 20))))
@@ -244,7 +246,7 @@ def below(others: set[psutil.Process]) -> tuple[psutil.Process, list[psutil.Proc
     return supervisor, sorted(supervisor.children(), key=lambda process: process.pid)
 
 
-def test_a_killed_watcher_says_nothing_about_its_racer():
+def test_a_killed_watcher_says_nothing_about_its_racer() -> None:
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
         track.start(RaceSpec("race", tuple(sleeps(0.5, 20))))
@@ -258,8 +260,8 @@ def test_a_killed_watcher_says_nothing_about_its_racer():
         assert race(track, *sleeps(20, 0.1)).winner == 1
 
 
-def test_a_racer_that_kills_its_watchers_has_crashed():
-    def murder(configuration):
+def test_a_racer_that_kills_its_watchers_has_crashed() -> None:
+    def murder(configuration: Mapping[str, Any]) -> None:
         if configuration["kills"]:
             os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(0.3)
@@ -271,7 +273,7 @@ def test_a_racer_that_kills_its_watchers_has_crashed():
         assert race(track, {"kills": False}).winner == 0
 
 
-def test_the_racer_of_a_killed_watcher_can_be_cancelled():
+def test_the_racer_of_a_killed_watcher_can_be_cancelled() -> None:
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=1) as track:
         track.start(RaceSpec("race", tuple(sleeps(60))))
@@ -285,7 +287,7 @@ def test_the_racer_of_a_killed_watcher_can_be_cancelled():
         assert statuses(report) == ["cancelled"]
 
 
-def test_a_watcher_that_stays_suspended_is_replaced():
+def test_a_watcher_that_stays_suspended_is_replaced() -> None:
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=1, cutoff=2) as track:
         _, (watcher,) = below(others)
@@ -294,7 +296,7 @@ def test_a_watcher_that_stays_suspended_is_replaced():
         assert statuses(report) == ["finished"]
 
 
-def test_a_watcher_that_was_slow_obeys_what_came_meanwhile():
+def test_a_watcher_that_was_slow_obeys_what_came_meanwhile() -> None:
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=2) as track:
         _, (watcher, _) = below(others)
@@ -314,17 +316,17 @@ def test_a_watcher_that_was_slow_obeys_what_came_meanwhile():
         assert statuses(report) == ["cancelled"]
 
 
-def test_limits_of_months_are_limits():
+def test_limits_of_months_are_limits() -> None:
     with RaceTrack(PythonTarget(lambda c: None), slots=1, cutoff=1e7) as track:
         track.start(RaceSpec("only", ({},)))
         [report] = track.wait(1e7)
     assert statuses(report) == ["finished"]
 
 
-def test_a_busy_caller_blocks_nothing():
+def test_a_busy_caller_blocks_nothing() -> None:
     """Reports that nobody collects must not keep races from running."""
 
-    def shout(configuration):
+    def shout(configuration: Mapping[str, Any]) -> str:
         return "x" * 100_000
 
     with RaceTrack(PythonTarget(shout), slots=2) as track:
@@ -354,12 +356,12 @@ def test_a_busy_caller_blocks_nothing():
         ({"grace": -1}, "grace must be a number of seconds, not negative, but got -1"),
     ],
 )
-def test_options_are_checked(options, message):
+def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         RaceTrack(sleeper(), **{"slots": 1, **options})
 
 
-def test_specifications_are_checked():
+def test_specifications_are_checked() -> None:
     with pytest.raises(ValueError, match="at least one racer but got none"):
         RaceSpec("empty", ())
     with pytest.raises(ValueError, match="each of the 2 configurations but got 1"):
@@ -367,7 +369,7 @@ def test_specifications_are_checked():
     with pytest.raises(ValueError, match="limits must be numbers of seconds but got nan"):
         RaceSpec("nan", ({},), limits=(float("nan"),))
     with pytest.raises(TypeError, match="limits must be a number but got 'x'"):
-        RaceSpec("text", ({},), limits=("x",))
+        RaceSpec("text", ({},), limits=("x",))  # type: ignore[arg-type]
     with RaceTrack(sleeper(), slots=1) as track:
         track.start(RaceSpec("same", tuple(sleeps(20))))
         with pytest.raises(ValueError, match="key must differ from all unfinished races but got"):

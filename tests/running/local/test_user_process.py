@@ -63,7 +63,7 @@ def assert_nothing_is_left(mark: str) -> None:
 
 @pytest.mark.parametrize("kind", ["function", "command"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_killed(mark, kind, number):
+def test_killed(mark: str, kind: str, number: int) -> None:
     process = start("print('racing', flush=True); track.wait()", kind)
     assert len(marked_processes(mark)) >= 1 + 1 + 4 + 4
     process.send_signal(number)
@@ -71,7 +71,7 @@ def test_killed(mark, kind, number):
     assert_nothing_is_left(mark)
 
 
-def test_killed_while_a_fork_of_it_lives_on(mark):
+def test_killed_while_a_fork_of_it_lives_on(mark: str) -> None:
     """The fork holds the channel open, so its end must be noticed in another way."""
     body = "pid = os.fork()\nif pid == 0: time.sleep(60)\nprint('racing', flush=True); track.wait()"
     process = start(body, "function")
@@ -85,7 +85,7 @@ def test_killed_while_a_fork_of_it_lives_on(mark):
     assert left == [fork]
 
 
-def test_a_fork_that_ends_does_not_end_the_races(mark):
+def test_a_fork_that_ends_does_not_end_the_races(mark: str) -> None:
     body = (
         "if os.fork() == 0: sys.exit()\n"
         "os.wait(); time.sleep(0.2); assert track.wait(0.2) == []; track.cancel(0)\n"
@@ -97,7 +97,7 @@ def test_a_fork_that_ends_does_not_end_the_races(mark):
 
 
 @pytest.mark.parametrize("kind", ["function", "command"])
-def test_interrupted(mark, kind):
+def test_interrupted(mark: str, kind: str) -> None:
     """Ctrl-C reaches the user's process alone, which may go on or clean up."""
     body = (
         "try: print('racing', flush=True); track.wait()\n"
@@ -117,13 +117,13 @@ def test_interrupted(mark, kind):
 
 
 @pytest.mark.parametrize("ending", ["", "raise RuntimeError('oops')", "sys.exit(3)", "del track"])
-def test_forgotten(mark, ending):
+def test_forgotten(mark: str, ending: str) -> None:
     process = start(f"print('racing', flush=True)\n{ending}\n", "function")
     process.wait(10)
     assert_nothing_is_left(mark)
 
 
-def test_killed_while_the_target_is_loading(mark, tmp_path):
+def test_killed_while_the_target_is_loading(mark: str, tmp_path: Path) -> None:
     (tmp_path / "slow_module.py").write_text(
         "import os, time\nif 'go' in os.environ: time.sleep(1)\ndef target(c): pass\n"
     )
@@ -149,7 +149,7 @@ def test_killed_while_the_target_is_loading(mark, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["plain function", "program"])
-def test_killed_with_all_that_watches(mark, kind):
+def test_killed_with_all_that_watches(mark: str, kind: str) -> None:
     """As by ``killall -9 python``: the kernel kills the racers then."""
     process = start("print('racing', flush=True); track.wait()", kind)
     user = psutil.Process(process.pid)
@@ -160,7 +160,9 @@ def test_killed_with_all_that_watches(mark, kind):
     assert_nothing_is_left(mark)
 
 
-def run_script(tmp_path, text, *, redirections="", folder=None):
+def run_script(
+    tmp_path: Path, text: str, *, redirections: object = "", folder: Path | None = None
+) -> tuple[int, str]:
     """Run a user's script in a shell, and return its exit code and what it has printed."""
     script = tmp_path / "script.py"
     script.write_text(text)
@@ -193,7 +195,7 @@ for target in (PythonTarget(target), CommandTarget(["echo", "printed"])):
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_may_be_closed(tmp_path, closed):
+def test_streams_may_be_closed(tmp_path: Path, closed: str) -> None:
     """As by a daemon: neither is the target to blame, nor does anything else take their place."""
     result = tmp_path / "result"
     code, printed = run_script(tmp_path, STREAMS, redirections=f"{result} {closed}")
@@ -203,7 +205,7 @@ def test_streams_may_be_closed(tmp_path, closed):
     assert all(line[1].startswith("printed") for line in lines)
 
 
-def test_nothing_is_imported_from_the_working_directory(tmp_path):
+def test_nothing_is_imported_from_the_working_directory(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     for module in ("json", "sys", "pickle", "selectors", "psutil", "acband_configspace"):
@@ -231,7 +233,7 @@ with RaceTrack(PythonTarget(target), slots=1, cutoff=0.3) as track:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="needs the superuser")
-def test_a_racer_that_cannot_be_killed_is_named_and_left(mark, tmp_path):
+def test_a_racer_that_cannot_be_killed_is_named_and_left(mark: str, tmp_path: Path) -> None:
     """Here by a user who may not kill the processes of others, and a racer that becomes one."""
     without_kill = (
         "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 5, 0, 0, 0); "

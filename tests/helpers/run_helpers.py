@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
 from ConfigSpace import Categorical, ConfigurationSpace, EqualsCondition, Float
 from smac import Scenario
 
 from acband_configspace import ACBandFacade
 
 
-def cost(config, seed=0):
+def cost(config: Mapping[str, Any], seed: int = 0) -> float:
     if config["x"] > 6:
         raise RuntimeError("too much <b>x</b>")
     return config["x"] + (seed % 7) / 10
 
 
-def make_space():
+def make_space() -> ConfigurationSpace:
     space = ConfigurationSpace()
     mode = Categorical("mode", ["plain", "fancy"], default="plain")
     extra = Float("extra", (0.0, 1.0), default=0.5)
@@ -23,9 +27,17 @@ def make_space():
     return space
 
 
-def make_run(folder, *, target=cost, space=None, **options):
+def make_run(
+    folder: Path,
+    *,
+    target: Callable[..., Any] = cost,
+    space: ConfigurationSpace | None = None,
+    **options: Any,
+) -> ACBandFacade:
     """Run AC-Band to its end and return the facade."""
-    settings = {name: options.pop(name) for name in ("n_trials", "crash_cost") if name in options}
+    settings: dict[str, Any] = {
+        name: options.pop(name) for name in ("n_trials", "crash_cost") if name in options
+    }
     settings = {"n_trials": 300, "seed": 3, "output_directory": folder, **settings}
     scenario = Scenario(space or make_space(), **settings)
     facade = ACBandFacade(scenario, target, logging_level=False, progress=False, **options)

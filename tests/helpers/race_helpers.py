@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import psutil
 
@@ -25,9 +27,9 @@ def _is_marked(process: psutil.Process, mark: str) -> bool:
         return False
 
 
-def race(track: RaceTrack, *configurations: dict[str, object], **options: object) -> RaceReport:
+def race(track: RaceTrack, *configurations: Mapping[str, Any], **options: Any) -> RaceReport:
     """Run one race to its end."""
-    track.start(RaceSpec("only", configurations, **options))  # type: ignore[arg-type]
+    track.start(RaceSpec("only", configurations, **options))
     [report] = track.wait(30)
     assert report.key == "only"
     return report

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,20 +50,20 @@ def noise(*what: object) -> float:
     return float(np.random.default_rng(zlib.crc32(repr(what).encode())).random())
 
 
-def noisy(config: Configuration, seed: int) -> float:
+def noisy(config: Mapping[str, Any], seed: int | None) -> float:
     """Cost more the further x is from 0.3, with noise that the seed decides."""
     return abs(config["x"] - 0.3) + 0.2 * noise(config["x"], seed)
 
 
-def on_instance(config: Configuration, instance: str, seed: int) -> float:
+def on_instance(config: Configuration, instance: str | None, seed: int | None) -> float:
     return abs(config["x"] - 0.3) + 0.2 * noise(config["x"], instance, seed)
 
 
-def exact(config: Configuration, seed: int) -> float:
+def exact(config: Mapping[str, Any], seed: int | None) -> float:
     return abs(config["x"] - 0.3)
 
 
-def busy(config: Configuration, seed: int) -> float:
+def busy(config: Mapping[str, Any], seed: int | None) -> float:
     """Use 5 ms of the processor."""
     end = time.process_time() + 0.005
     while time.process_time() < end:
@@ -71,18 +71,24 @@ def busy(config: Configuration, seed: int) -> float:
     return noisy(config, seed)
 
 
-def often_crashing(config: Configuration, seed: int) -> float:
+def often_crashing(config: Mapping[str, Any], seed: int | None) -> float:
     """Crash in half of all trials, but not in all of the first ones."""
     if noise("crash", config["x"], seed) < 0.5:
         raise RuntimeError("the target broke down")
     return noisy(config, seed)
 
 
-def always_crashing(config: Configuration, seed: int) -> float:
+def always_crashing(config: Mapping[str, Any], seed: int | None) -> float:
     raise RuntimeError("no licence found")
 
 
-def result_of(config: Configuration, seed: int) -> TrialValue:
+def only(incumbent: Configuration | list[Configuration] | None) -> Configuration:
+    """Return the incumbent that SMAC types as one of three things."""
+    assert isinstance(incumbent, Configuration)
+    return incumbent
+
+
+def result_of(config: Mapping[str, Any], seed: int | None) -> TrialValue:
     return TrialValue(cost=noisy(config, seed), time=0.1, status=StatusType.SUCCESS)
 
 
@@ -118,7 +124,7 @@ class Counted:
         self.number = number
         self.n_calls = 0
 
-    def __call__(self, config: Configuration, seed: int) -> float:
+    def __call__(self, config: Mapping[str, Any], seed: int | None) -> float:
         with self.calls.open("a") as file:
             file.write(json.dumps([dict(config), seed]) + "\n")
         self.n_calls += 1
@@ -161,7 +167,7 @@ class _Killer:
     n_calls = 0
 
 
-def noisy_and_killed(config: Configuration, seed: int) -> float:
+def noisy_and_killed(config: Mapping[str, Any], seed: int | None) -> float:
     _Killer.n_calls += 1
     if _Killer.n_calls == _Killer.signal_at:
         os.kill(os.getpid(), signal.SIGKILL)

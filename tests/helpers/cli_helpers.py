@@ -21,6 +21,36 @@ needs_irace = pytest.mark.skipif(
     shutil.which("Rscript") is None or not IRACE.exists(), reason="needs irace (r-cran-irace)"
 )
 
+MINISAT_SPACE = """\
+luby = { values = ["on", "off"], default = "on" }
+rinc = { range = [1.1, 4.0], default = 2.0 }
+rfirst = { range = [10, 1000], default = 100, log = true }
+elim = { values = ["on", "off"], default = "on" }
+grow = { range = [-10, 30], default = 0, when = 'elim == "on"' }
+"""
+
+MINISAT_TOML = f"""\
+[target]
+command = ["minisat", "-verb=0", "{{parameters}}", "{{instance}}"]
+parameter = "-{{name}}={{value}}"
+on = "-{{name}}"
+off = "-no-{{name}}"
+success = [10, 20]
+minimise = "wall time"
+cutoff = 2
+[space]
+{MINISAT_SPACE}
+[instances]
+train = "train"
+test = "test/*.cnf"
+[budget]
+trials = 40
+"""
+
+MINISAT_COST_TOML = MINISAT_TOML.replace('"-verb=0"', '"-verb=1"').replace(
+    'minimise = "wall time"', "minimise = \"cost\"\npattern = '^conflicts *: ([0-9]+)'"
+)
+
 
 def write_formulas(folder: Path, number: int) -> list[str]:
     """Write so many formulas and return their names."""

@@ -1,0 +1,42 @@
+"""Mend a run whose journal is damaged; a copy of it is kept, and the run can then go on.
+
+Lines that agree with their checksums are kept, unless they follow from one that does not. What is
+missing then is run again when the run is started the next time.
+
+examples:
+  acband recover acband_output/my_run-0
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from acband_configspace.cli import exit_codes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("run", metavar="RUN", type=Path, help="the run's directory")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Mend the journal and say what was salvaged."""
+    from acband_configspace.errors import JournalError
+    from acband_configspace.runlog.recovery import recover
+    from acband_configspace.runlog.replay import NoRunError, journal_in
+
+    path = journal_in(arguments.run)
+    try:
+        recovery = recover(path)
+    except JournalError as error:
+        raise NoRunError(str(error)) from None
+    if recovery.copy is None:
+        print(f"{path}: nothing is damaged, {recovery.n_races} races")
+        return exit_codes.DONE
+    lines = ", ".join(map(str, recovery.damaged))
+    print(f"Damaged: {'lines' if len(recovery.damaged) > 1 else 'line'} {lines} of {path}")
+    print(f"Kept: {recovery.n_races} races; {recovery.n_dependent} more followed from damaged ones")
+    print(f"As it was: {recovery.copy}")
+    print("Start the run again and it goes on from there.")
+    return exit_codes.DONE

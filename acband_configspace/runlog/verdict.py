@@ -1,0 +1,267 @@
+"""The incumbent against the default on the same instances: how much better, how sure, in words."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from acband_configspace.core.statistics import Floats
+
+#: The journal's note that holds one.
+VERDICT = "verdict"
+#: An interval is given from so many instances on: from fewer it would say little.
+ENOUGH_PAIRS = 5
+#: How often the instances are drawn again for an interval.
+N_RESAMPLES = 2000
+
+
+def paired_interval(
+    default: Floats, incumbent: Floats, figure: Callable[[Floats, Floats], float]
+) -> tuple[float, float] | None:
+    """Return a 95 % interval of a figure of two configurations: the paired bootstrap.
+
+    Instances are drawn again with replacement, each with the costs of both. None from too few.
+    """
+    n = len(default)
+    if n < ENOUGH_PAIRS:
+        return None
+    rng = np.random.default_rng(0)
+    draws = (rng.integers(n, size=n) for _ in range(N_RESAMPLES))
+    figures = [figure(default[drawn], incumbent[drawn]) for drawn in draws]
+    low, high = np.quantile(figures, [0.025, 0.975]).tolist()
+    return low, high
+
+
+def ratio_of_means(default: Floats, incumbent: Floats) -> float:
+    """Return how many times as much the default costs."""
+    return float(default.mean() / incumbent.mean())
+
+
+def difference_of_means(default: Floats, incumbent: Floats) -> float:
+    """Return how much more the default costs."""
+    return float(default.mean() - incumbent.mean())
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the incumbent compares with the default on instances that both were run on.
+
+    Make one with :meth:`of`. ``print`` shows the sentence and the figures, and so does a notebook.
+    """
+
+    n_instances: int
+    what: str
+    """What they are, in the plural: "unseen instances"."""
+    racing: bool
+    """Whether costs are run times, in seconds."""
+    par: float
+    """With ``racing``: a run that met the cutoff costs so many times the cutoff."""
+    incumbent_mean: float
+    """Of the costs; of run times, cutoffs counted once."""
+    default_mean: float
+    incumbent_median: float
+    default_median: float
+    incumbent_cost: float
+    """The mean cost; with ``racing``, cutoffs counted ``par`` times."""
+    default_cost: float
+    incumbent_failures: int
+    """Runs that cost the cutoff or more, or infinity."""
+    default_failures: int
+    n_wins: int
+    """On how many instances the incumbent was cheaper."""
+    n_losses: int
+    low: float | None
+    """The 95 % interval of :attr:`figure`, None from too few instances."""
+    high: float | None
+    p_value: float
+    """Of Wilcoxon's signed-rank test, two-sided: how likely such ranks are if both are equal."""
+    is_ratio: bool
+    """Whether costs can be divided: all of them are positive and finite."""
+    is_default: bool = False
+    """Whether the incumbent is the default configuration itself."""
+
+    @classmethod
+    def of(
+        cls,
+        incumbent: Sequence[float],
+        default: Sequence[float],
+        *,
+        what: str = "unseen instances",
+        racing: bool = False,
+        par: float = 10.0,
+        cutoff: float | None = None,
+        is_default: bool = False,
+    ) -> Verdict:
+        """Compare costs, a pair for each instance."""
+        if not len(incumbent) or len(incumbent) != len(default):
+            raise ValueError(
+                f"costs must be pairs, at least one, but got {len(incumbent)} and {len(default)}"
+            )
+        own, other = np.asarray(incumbent, dtype=float), np.asarray(default, dtype=float)
+        limit = math.inf if cutoff is None or not racing else cutoff
+        finite = bool(np.isfinite([own, other]).all())
+        is_ratio = finite and bool(min(own.min(), other.min()) > 0)
+        figure = ratio_of_means if is_ratio else difference_of_means
+        interval = paired_interval(other, own, figure) if finite else None
+        low, high = (None, None) if interval is None else interval
+        return cls(
+            n_instances=len(own),
+            what=what,
+            racing=racing,
+            par=par,
+            incumbent_mean=float(np.minimum(own, limit).mean()),
+            default_mean=float(np.minimum(other, limit).mean()),
+            incumbent_median=float(np.median(np.minimum(own, limit))),
+            default_median=float(np.median(np.minimum(other, limit))),
+            incumbent_cost=float(own.mean()),
+            default_cost=float(other.mean()),
+            incumbent_failures=int((own >= limit).sum()),
+            default_failures=int((other >= limit).sum()),
+            n_wins=int((own < other).sum()),
+            n_losses=int((own > other).sum()),
+            low=low,
+            high=high,
+            p_value=_wilcoxon(own, other),
+            is_ratio=is_ratio,
+            is_default=is_default,
+        )
+
+    @classmethod
+    def of_note(cls, values: Mapping[str, Any]) -> Verdict:
+        """Return the one that a journal's note holds."""
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
+
+    @property
+    def figure(self) -> float:
+        """The default's mean cost divided by the incumbent's, the speed-up; or minus it."""
+        if self.is_ratio:
+            return self.default_cost / self.incumbent_cost
+        return self.default_cost - self.incumbent_cost
+
+    @property
+    def text(self) -> str:
+        """The verdict in a sentence."""
+        where = f"on {self.n_instances:,} {self.what}"
+        if self.is_default:
+            return "The incumbent is the default itself: nothing better was found."
+        if self.n_wins == self.n_losses == 0:
+            return f"The incumbent costs the same as the default {where}, on each of them."
+        if not math.isfinite(self.figure):
+            return (
+                f"The incumbent failed on {self.incumbent_failures:,} and the default on "
+                f"{self.default_failures:,} of {self.n_instances:,} {self.what}; it is better on "
+                f"{self.n_wins:,} and worse on {self.n_losses:,}."
+            )
+        return f"The incumbent {self._compared()} {where}{self._doubt()}."
+
+    def _compared(self) -> str:
+        if self.is_ratio and self.racing:
+            slower = self.figure < 1.0
+            word = "slower" if slower else "faster"
+            shown = _shown(self, (lambda ratio: 1 / ratio) if slower else float, _times)
+            return f"is {shown[0]} times {word} than the default{shown[1]}"
+        saved = (lambda ratio: 1 - 1 / ratio) if self.is_ratio else float
+        more = saved(self.figure) < 0
+        amount = _per_cent if self.is_ratio else _four_digits
+        shown = _shown(self, (lambda figure: -saved(figure)) if more else saved, amount)
+        return f"costs {shown[0]} {'more' if more else 'less'} than the default{shown[1]}"
+
+    def _doubt(self) -> str:
+        if self.low is None or self.high is None:
+            return ", too few to tell how sure that is"
+        equal = 1.0 if self.is_ratio else 0.0
+        return ", which cannot tell the two apart" if self.low <= equal <= self.high else ""
+
+    @property
+    def columns(self) -> list[str]:
+        """The titles of :attr:`rows`."""
+        par = [f"PAR{self.par:g}"] if self.racing else []
+        return ["", "mean", "median", *par, "failures", "wins"]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The figures of the incumbent and of the default, as texts."""
+        unit = " s" if self.racing else ""
+
+        def row(name: str, mean: float, median: float, cost: float, *counts: int) -> list[str]:
+            costs = [mean, median, cost] if self.racing else [mean, median]
+            return [name, *(f"{_four_digits(c)}{unit}" for c in costs), *(f"{n:,}" for n in counts)]
+
+        return [
+            row("incumbent", self.incumbent_mean, self.incumbent_median, self.incumbent_cost,
+                self.incumbent_failures, self.n_wins),
+            row("default", self.default_mean, self.default_median, self.default_cost,
+                self.default_failures, self.n_losses),
+        ]  # fmt: skip
+
+    @property
+    def test(self) -> str:
+        """How sure it is, in figures."""
+        name = f"speed-up by PAR{self.par:g}" if self.racing else "default / incumbent"
+        name = name if self.is_ratio else "default - incumbent"
+        interval = ""
+        if self.low is not None and self.high is not None:
+            low, high = _four_digits(self.low), _four_digits(self.high)
+            interval = f" (95 % bootstrap interval {low} to {high})"
+        figure = f"{name}: {_four_digits(self.figure)}{interval}; "
+        known = figure if math.isfinite(self.figure) else ""
+        return f"{known}Wilcoxon signed-rank test: p = {self.p_value:.2g}"
+
+    def __str__(self) -> str:
+        widths = [10, *(max(10, len(title) + 2) for title in self.columns[1:])]
+        lines = [
+            f"{row[0]:{widths[0]}}"
+            + "".join(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+            for row in [self.columns, *self.rows]
+        ]
+        return "\n".join([self.text, *lines, self.test])
+
+    def _repr_html_(self) -> str:
+        def cells(row: Sequence[str], tag: str) -> str:
+            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+
+        body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in self.rows)
+        return (
+            f"<p><b>{html.escape(self.text)}</b></p><table><thead><tr>{cells(self.columns, 'th')}"
+            f"</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.test)}</p>"
+        )
+
+
+def _wilcoxon(own: Floats, other: Floats) -> float:
+    with np.errstate(invalid="ignore"):
+        differences = np.nan_to_num(own - other, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    if not differences.any():
+        return 1.0
+    from scipy.stats import wilcoxon  # takes a second to load
+
+    return float(wilcoxon(differences).pvalue)
+
+
+def _shown(
+    verdict: Verdict, value: Callable[[float], float], words: Callable[[float], str]
+) -> tuple[str, str]:
+    """Return the figure and its interval, both turned to what is told of them."""
+    if verdict.low is None or verdict.high is None:
+        return words(value(verdict.figure)), ""
+    low, high = sorted((value(verdict.low), value(verdict.high)))
+    # "−3 % to 12 %": a dash between would be read as a minus.
+    between = "–" if low >= 0 else " to "
+    shown = f"{words(low).removesuffix(' %')}{between}{words(high)}"
+    return words(value(verdict.figure)), f" (95 % {shown})"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def _per_cent(share: float) -> str:
+    return f"{100 * share:.0f} %" if abs(share) >= 0.1 else f"{100 * share:.1f} %"
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"

@@ -1,0 +1,107 @@
+"""A damaged journal is refused, and mended on request; the run then ends as it would have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from targets import PAPER, a_scenario, noisy, races_of
+
+from acband_configspace import ACBandFacade
+from acband_configspace.cli.main import main
+from acband_configspace.core.race import RaceId
+from acband_configspace.errors import JournalError, RunInUseError
+from acband_configspace.runlog.journal import JOURNAL, Journal, read_journal
+from acband_configspace.runlog.recovery import recover
+
+
+def a_facade(directory: Path, **options: Any) -> ACBandFacade:
+    return ACBandFacade(a_scenario(directory), noisy, logging_level=False, **options)
+
+
+def verdicts(facade: ACBandFacade) -> dict[RaceId, tuple[tuple[int, ...], list[float]]]:
+    """Return the races without their order and times: those that are run again come later."""
+    races = races_of(facade.scenario)
+    return {race.id: (race.racers, [trial.cost for trial in race.trials]) for race in races}
+
+
+@pytest.mark.parametrize("options", [{}, PAPER, {"proposals": "learned"}], ids=str)
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.9, 1.0])
+def test_a_mended_run_ends_as_it_would_have(
+    options: dict[str, Any], part: float, tmp_path: Path
+) -> None:
+    facade = a_facade(tmp_path, **options)
+    incumbent, expected = facade.optimize(), verdicts(facade)
+    path = facade.scenario.output_directory / JOURNAL
+    lines = path.read_bytes().splitlines(keepends=True)
+    damaged = max(1, round(part * (len(lines) - 1)))
+    lines[damaged] = lines[damaged].replace(b"0", b"1", 1)
+    path.write_bytes(b"".join(lines))
+    content = path.read_bytes()
+    with pytest.raises(JournalError, match=f"line {damaged + 1} of "):
+        a_facade(tmp_path, **options)
+    assert path.read_bytes() == content
+    recovery = recover(path)
+    assert recovery.damaged == (damaged + 1,)
+    assert recovery.copy is not None
+    assert recovery.copy.read_bytes() == content
+    assert recovery.n_races == len(read_journal(path).races)
+    again = a_facade(tmp_path, **options)
+    assert again.optimize() == incumbent
+    assert verdicts(again) == expected
+    assert recover(path).copy is None  # nothing to mend any more
+
+
+def test_races_that_do_not_depend_on_the_damage_are_kept(tmp_path: Path) -> None:
+    facade = a_facade(tmp_path)
+    facade.optimize()
+    n_races = len(races_of(facade.scenario))
+    path = facade.scenario.output_directory / JOURNAL
+    lines = path.read_bytes().splitlines(keepends=True)
+    first = next(n for n, line in enumerate(lines) if line.startswith(b'{"race"'))
+    lines[first] = lines[first][:-20] + b"\n"
+    path.write_bytes(b"".join(lines))
+    recovery = recover(path)
+    assert recovery.n_races > 0  # those of the same round at least
+    assert recovery.n_races + recovery.n_dependent == n_races - 1
+
+
+def test_the_command_says_what_was_salvaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facade = a_facade(tmp_path)
+    facade.optimize()
+    directory = facade.scenario.output_directory
+    assert main(["recover", str(directory)]) == 0
+    assert "nothing is damaged" in capsys.readouterr().out
+    content = bytearray((directory / JOURNAL).read_bytes())
+    content[len(content) // 2] ^= 1
+    (directory / JOURNAL).write_bytes(content)
+    assert main(["report", str(directory)]) == 2
+    assert "is damaged" in capsys.readouterr().err
+    assert main(["recover", str(directory)]) == 0
+    printed = capsys.readouterr().out
+    assert "Damaged: line " in printed
+    assert f"As it was: {directory / JOURNAL}.damaged-1" in printed
+    assert main(["report", str(directory)]) == 0
+
+
+def test_what_cannot_be_mended_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facade = a_facade(tmp_path)
+    directory = facade.scenario.output_directory
+    path = directory / JOURNAL
+    with_lock = Journal(path)
+    assert with_lock.read() is not None
+    with pytest.raises(RunInUseError):
+        recover(path)
+    with_lock.close()
+    content = b"x" + path.read_bytes()
+    path.write_bytes(content)
+    assert main(["recover", str(directory)]) == 2
+    assert "start anew" in capsys.readouterr().err
+    assert path.read_bytes() == content
+    assert not list(directory.glob("*.damaged*"))
+    assert main(["recover", str(tmp_path / "nowhere")]) == 2
