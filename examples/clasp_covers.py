@@ -17,7 +17,6 @@ from typing import Any
 
 from ConfigSpace import (
     Categorical,
-    CategoricalHyperparameter,
     ConfigurationSpace,
     EqualsCondition,
     Float,
@@ -41,7 +40,7 @@ def make_space() -> ConfigurationSpace:
     heuristic = Categorical("heuristic", ["Berkmin", "Vmtf", "Vsids"], default="Vsids")
     restarts = Categorical("restarts", ["D", "L", "x", "+"], default="D")
     descent = Categorical("descent", ["lin", "hier", "inc", "dec"], default="lin")
-    of_cores = [
+    of_cores: list[Hyperparameter[Any, Any]] = [
         Categorical("relax", ["oll", "one", "k", "pmres"], default="oll"),
         _switch("disjoint", "no"),
         _switch("succinct", "no"),
@@ -49,7 +48,7 @@ def make_space() -> ConfigurationSpace:
         shrink,
     ]
     shrink_limit = Integer("shrink-limit", (1, 20), default=10)
-    by_heuristic = {
+    by_heuristic: dict[str, list[Hyperparameter[Any, Any]]] = {
         "Vsids": [Integer("vsids-decay", (60, 99), default=95), _switch("vsids-acids", "no")],
         "Vmtf": [Integer("vmtf-moved", (2, 64), default=8, log=True)],
         "Berkmin": [Integer("berkmin-checked", (1, 1024), default=512, log=True)],
@@ -92,7 +91,7 @@ def make_space() -> ConfigurationSpace:
     return space
 
 
-def _switch(name: str, default: str) -> CategoricalHyperparameter:
+def _switch(name: str, default: str) -> Hyperparameter[Any, Any]:
     return Categorical(name, ["yes", "no"], default=default)
 
 

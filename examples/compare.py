@@ -160,7 +160,12 @@ def run_apart(job_name: str, method: str, seed: int, arguments: argparse.Namespa
         # One core for each run: what is measured has threads of its own nowhere.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run(
-            command, env=environment, stderr=subprocess.PIPE, text=True, check=False
+            command,
+            env=environment,
+            stdout=sys.stderr,  # SMAC's warnings are no part of the table
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -8,6 +8,7 @@ drawn anew. Conditions, forbidden clauses, log scales and orders of the space ho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,8 @@ from ConfigSpace.hyperparameters import (
     OrdinalHyperparameter,
 )
 from ConfigSpace.util import deactivate_inactive_hyperparameters
+from smac.main.config_selector import ConfigSelector
+from smac.main.exceptions import ConfigurationSpaceExhaustedException
 
 from acband_configspace.core.engine import KnownBest
 
@@ -42,12 +45,35 @@ class Proposals(Protocol):
     """What proposes new configurations; write your own by giving this method."""
 
     def propose(
-        self, number: int, best: list[Configuration], known: KnownBest
+        self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
-        """Return the configuration of that number, None for a uniform one.
+        """Return the next configuration, in view of all those so far; None for a uniform one.
 
-        The same arguments must give the same configuration: a run that is resumed asks again.
+        ``known`` tells of them by their numbers, which are their places in the sequence. The same
+        arguments must give the same configuration: a run that is resumed asks again.
         """
+
+
+class FromSelector:
+    """Takes configurations from SMAC's own selector: its initial design, then what its model and
+    acquisition function choose.
+
+    For stock facades, which have a model; the selector trains on SMAC's run history. What it says
+    depends on all that was asked of it before, so such a run cannot be resumed by its journal, and
+    :class:`ACBandFacade` refuses it.
+    """
+
+    def __init__(self, selector: ConfigSelector) -> None:
+        self._selected = iter(selector)
+
+    def propose(
+        self, configurations: Sequence[Configuration], known: KnownBest
+    ) -> Configuration | None:
+        """Return what the selector chooses, None if it finds nothing new."""
+        try:
+            return next(self._selected, None)
+        except ConfigurationSpaceExhaustedException:
+            return None
 
 
 class NearTheBest:
@@ -71,12 +97,13 @@ class NearTheBest:
         self._probability = max(CHANGE_PROBABILITY, CHANGES / max(1, len(self._free)))
 
     def propose(
-        self, number: int, best: list[Configuration], known: KnownBest
+        self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
         """Return a change of one of the best, None if the space allows none."""
+        best = [configurations[number] for number in known.best if number < len(configurations)]
         if not best or not self._free:
             return None
-        random = np.random.RandomState([self._seed, 5, number])
+        random = np.random.RandomState([self._seed, 5, len(configurations)])
         rank = min(int(random.geometric(BEST_SHARE)) - 1, len(best) - 1)
         parent = best[rank].get_array()
         step = max(LAST_STEP, FIRST_STEP * STEP_DECAY ** (known.pass_number - 1))

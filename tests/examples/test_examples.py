@@ -29,7 +29,7 @@ def run_example(name: str, *options: object, code: int = 0) -> str:
         [sys.executable, str(EXAMPLES / f"{name}.py"), *map(str, options)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         env=environment,
     )
     assert done.returncode == code, done.stdout + done.stderr
@@ -111,46 +111,29 @@ def test_auctions_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @needs_highs
+@pytest.mark.timeout(600)  # an interpreter for each run
 def test_the_comparison_measures_all_methods(tmp_path: Path) -> None:
     table, pictures, runs = (tmp_path / name for name in ("table.csv", "pictures", "runs"))
     options = (
-        *("--jobs", "valley", "hartmann", "--trials", 40, "--seeds", 2, "--test", 5),
-        *("--methods", "acband", "acband-learned", "random", "hyperband"),
+        *("--jobs", "valley", "hartmann", "--trials", 40, "--test", 5),
+        *("--methods", "acband", "hyperband", "--seeds", 1),
         *("--keep", runs, "--csv", table, "--plots", pictures),
     )
     output = run_example("compare", *options)
-    assert re.search(r"^AC-Band +[\d.]+ ± [\d.]+ .* [\d.]+ \([\d.]+–[\d.]+\)$", output, re.M)
+    assert re.search(r"^AC-Band +[\d.]+ .* [\d.]+ \([\d.]+–[\d.]+\)$", output, re.M)
     assert re.search(r"^SMAC Hyperband +left out: needs instances$", output, re.M)
     rows = list(csv.DictReader(table.open()))
-    assert [(row["job"], row["method"]) for row in rows[::2]] == [
-        *(("valley", name) for name in options[options.index("--methods") + 1 :][:4]),
-        *(("hartmann", name) for name in ("acband", "acband-learned", "random")),
-    ]
+    took_part = [(row["job"], row["method"]) for row in rows]
+    assert took_part == [("valley", "acband"), ("valley", "hyperband"), ("hartmann", "acband")]
     for row in rows:
-        assert int(row["n_trials"]) <= 40
-        assert float(row["test_cost_at_1"]) <= 1.2 * float(row["default_test_cost"])
-    assert {path.name for path in pictures.iterdir()} == {
-        "compare_valley.png",
-        "compare_hartmann.png",
-    }
-    before = {path: path.stat().st_mtime_ns for path in runs.glob("*.json*")}
+        assert 0 < int(row["n_trials"]) <= 40
+        assert 0 < float(row["test_cost_at_1"]) <= 1.2 * float(row["default_test_cost"])
+    names = {path.name for path in pictures.iterdir()}
+    assert names == {"compare_valley.png", "compare_hartmann.png"}
+    before = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
+    assert len(before) == 3
     assert run_example("compare", *options) == output  # what is kept is not run again
-    assert {path: path.stat().st_mtime_ns for path in runs.glob("*.json*")} == before
-
-
-@needs_highs
-@pytest.mark.skipif(shutil.which("clasp") is None, reason="clasp is not installed")
-def test_the_comparison_is_timed_where_the_job_is(tmp_path: Path) -> None:
-    # Results from Dask's workers are known again: the best are tried on further instances.
-    table = tmp_path / "table.csv"
-    run_example(
-        "compare",
-        *("--jobs", "clasp", "--methods", "acband", "random", "--seconds", 10, "--test", 2),
-        *("--csv", table),
-    )
-    for row in csv.DictReader(table.open()):
-        assert 0 < float(row["test_cost_at_1"]) <= 50
-        assert int(row["n_trials"]) > int(row["n_configs"]) > 1
+    assert {path: path.stat().st_mtime_ns for path in runs.glob("*.json")} == before
 
 
 @needs_highs
