@@ -20,6 +20,8 @@ PARAMETER_FIELDS = ("name", "value")
 #: The cutoff where a call format asks for one and the scenario has none: SMAC's own "infinity".
 NO_CUTOFF = 2147483647.0
 
+Values = Mapping[str, Any]
+
 _FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 
@@ -27,13 +29,13 @@ class CommandLine(Protocol):
     """Makes the argument list of one run."""
 
     def words(
-        self,
-        configuration: Mapping[str, Any],
-        instance: str | None,
-        seed: int | None,
-        cutoff: float | None,
+        self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
     ) -> list[str]:
         """Return the program and its arguments."""
+
+    @property
+    def tells_cutoff(self) -> bool:
+        """Whether the target is told its cutoff, and so can keep to it."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +43,14 @@ class ProgramArguments:
     """What follows the program's name, as the facade's ``to_arguments``."""
 
     line: CommandLine
+    cutoff: float | None
+    """What the target is told; it may be stopped later than that."""
 
     def __call__(
-        self,
-        configuration: Mapping[str, Any],
-        instance: str | None,
-        seed: int | None,
-        cutoff: float | None,
+        self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
     ) -> list[str]:
         """Return the arguments of one run."""
-        return self.line.words(configuration, instance, seed, cutoff)[1:]
+        return self.line.words(values, instance, seed, self.cutoff)[1:]
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,13 @@ class TemplateCommand:
     """Where instances are that are named relative to it."""
     shell: bool = False
 
+    @property
+    def tells_cutoff(self) -> bool:
+        """Whether the command has a place for the cutoff."""
+        return any("cutoff" in fields_in(part) for part in self.command)
+
     def words(
-        self,
-        configuration: Mapping[str, Any],
-        instance: str | None,
-        seed: int | None,
-        cutoff: float | None,
+        self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
     ) -> list[str]:
         """Return the program and its arguments."""
         known = {
@@ -84,7 +85,7 @@ class TemplateCommand:
             "seed": str(0 if seed is None else seed),
             "cutoff": number_text(NO_CUTOFF if cutoff is None else cutoff),
         }
-        parameters = [w for n, v in configuration.items() for w in self._parameter(n, v)]
+        parameters = [w for n, v in values.items() for w in self._parameter(n, v)]
         template = list(self.command)
         if not any("{parameters}" in part for part in template):
             template.append("{parameters}")
@@ -124,16 +125,13 @@ class TemplateCommand:
 class OldAclibCommand:
     """``algo instance specifics cutoff cutoff_length seed -name value …``: ParamILS and SMAC."""
 
+    tells_cutoff = True
     command: tuple[str, ...]
     specifics: Mapping[str, str] = field(default_factory=dict)
     cutoff_length: str = "0"
 
     def words(
-        self,
-        configuration: Mapping[str, Any],
-        instance: str | None,
-        seed: int | None,
-        cutoff: float | None,
+        self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
     ) -> list[str]:
         """Return the program and its arguments."""
         name = "no_instance" if instance is None else instance
@@ -144,7 +142,7 @@ class OldAclibCommand:
             number_text(NO_CUTOFF if cutoff is None else cutoff),
             self.cutoff_length,
             str(0 if seed is None else seed),
-            *_name_value_words(configuration),
+            *_name_value_words(values),
         ]
 
 
@@ -152,14 +150,13 @@ class OldAclibCommand:
 class Aclib2Command:
     """``algo --instance I --cutoff C --seed S --config -name value …``: AClib2."""
 
+    tells_cutoff = True
     command: tuple[str, ...]
+    switches: Mapping[str, str] = field(default_factory=dict)
+    """What stands in place of some parameters' names."""
 
     def words(
-        self,
-        configuration: Mapping[str, Any],
-        instance: str | None,
-        seed: int | None,
-        cutoff: float | None,
+        self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
     ) -> list[str]:
         """Return the program and its arguments."""
         where = [] if instance is None else ["--instance", instance]
@@ -171,7 +168,7 @@ class Aclib2Command:
             "--seed",
             str(0 if seed is None else seed),
             "--config",
-            *_name_value_words(configuration),
+            *_name_value_words({self.switches.get(n, n): v for n, v in values.items()}),
         ]
 
 
@@ -188,23 +185,19 @@ class IraceCommand:
     """Of the instances, from 1."""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Arguments that belong to an instance."""
-    bound: bool = False
+    tells_cutoff: bool = False
     digits: int = 4
     folder: str | None = None
 
     def words(
-        self,
-        configuration: Mapping[str, Any],
-        instance: str | None,
-        seed: int | None,
-        cutoff: float | None,
+        self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
     ) -> list[str]:
         """Return the program and its arguments."""
-        texts = {name: self._text(value) for name, value in configuration.items()}
+        texts = {name: self._text(value) for name, value in values.items()}
         identity = zlib.crc32(repr(sorted(texts.items())).encode()) % 10**9
         name = "" if instance is None else instance
         path = path_of(name, self.folder)
-        limit = [number_text(NO_CUTOFF if cutoff is None else cutoff)] if self.bound else []
+        limit = [number_text(NO_CUTOFF if cutoff is None else cutoff)] if self.tells_cutoff else []
         words = [
             *self.command,
             str(identity),
@@ -215,10 +208,8 @@ class IraceCommand:
             *limit,
         ]
         for parameter, text in texts.items():
-            *heads, last = self.switches.get(parameter, f"--{parameter} ").split(" ")
-            words += [head for head in heads if head]
-            if last + text:
-                words.append(last + text)
+            # As irace's shell would: "--local 1" are two words, wherever they come from.
+            words += shlex.split(self.switches[parameter] + text)
         return words
 
     def _text(self, value: Any) -> str:
@@ -242,8 +233,8 @@ def argument_text(value: Any) -> str:
     return number_text(value) if isinstance(value, float) else str(value)
 
 
-def _name_value_words(configuration: Mapping[str, Any]) -> list[str]:
-    return [w for name, value in configuration.items() for w in (f"-{name}", argument_text(value))]
+def _name_value_words(values: Values) -> list[str]:
+    return [w for name, value in values.items() for w in (f"-{name}", argument_text(value))]
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,12 @@ from smac.scenario import Scenario
 
 from acband_configspace.cli.command_lines import ProgramArguments
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
-from acband_configspace.cli.results import ABORT, ExitCode
+from acband_configspace.cli.results import SAID_ABORT
 from acband_configspace.cli.scenario.description import PLENTY, ScenarioFile
-from acband_configspace.cli.target import CommandFunction
 from acband_configspace.errors import RunDiffersError
 from acband_configspace.smac_plugin.facade import ACBandFacade
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.scenario import DEFAULT_N_TRIALS
-
-#: As our own function says it, or as a racer's report is told; not just any such word of a target.
-_SAID_ABORT = re.compile(rf"the target said {ABORT}\b|\bstatus='?{ABORT}\b")
 
 
 class AbortCallback(Callback):
@@ -39,12 +33,10 @@ class AbortCallback(Callback):
 
     def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool | None:
         """Return False, SMAC's word for "stop", if this trial's target said ABORT."""
-        said = " ".join(
-            str(value.additional_info.get(key, "")) for key in ("error", "reported", "traceback")
-        )
-        if not _SAID_ABORT.search(said):
+        said = str(value.additional_info.get("additional_info", ""))
+        if not said.startswith(SAID_ABORT):
             return None
-        self.reason = str(value.additional_info.get("error") or said).strip()
+        self.reason = said
         return False
 
 
@@ -68,6 +60,8 @@ def make_facade(
     """
     check_options(scenario_file)
     scenario = _scenario(scenario_file, output, workers=workers)
+    default = dict(scenario_file.space.get_default_configuration())
+    words = scenario_file.line.words(default, "", 0, 1.0)
     try:
         return ACBandFacade(
             scenario,
@@ -86,35 +80,17 @@ def make_facade(
             callbacks=callbacks,
             progress=progress,
             logging_level=logging_level,
-            **_target(scenario_file, remote=dask_client is not None),
+            target_function=words[:1],
+            to_arguments=ProgramArguments(scenario_file.line, scenario_file.cutoff),
+            success_codes=scenario_file.success_codes,
+            read_result=scenario_file.reader,
+            directory=scenario_file.directory,
             **scenario_file.options,
         )
     except RunDiffersError:
         raise  # it says itself what to do
     except (TypeError, ValueError) as error:
         raise InputError(Place.of(scenario_file.path), str(error)) from error
-
-
-def _target(scenario_file: ScenarioFile, *, remote: bool) -> dict[str, Any]:
-    """Return the facade's arguments about what runs."""
-    line, reader = scenario_file.line, scenario_file.reader
-    if remote and reader is None:
-        reader = ExitCode()  # a command would run where the worker is, not in the directory
-    if reader is None:
-        words = line.words(dict(scenario_file.space.get_default_configuration()), "", 0, 1.0)
-        return {
-            "target_function": words[:1],
-            "to_arguments": ProgramArguments(line),
-            "success_codes": scenario_file.success_codes,
-        }
-    function: Callable[..., Any] = CommandFunction(
-        line=line,
-        reader=reader,
-        success_codes=scenario_file.success_codes,
-        directory=str(scenario_file.directory),
-        cutoff=scenario_file.cutoff,
-    )
-    return {"target_function": function}
 
 
 def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None) -> Scenario:
@@ -127,7 +103,7 @@ def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None)
         name=output.name or "run",
         deterministic=scenario_file.deterministic,
         crash_cost=scenario_file.crash_cost,
-        trial_walltime_limit=scenario_file.cutoff,  # fractions count
+        trial_walltime_limit=scenario_file.limit,  # fractions count
         trial_memory_limit=scenario_file.memory_limit,
         instances=None if instances is None else list(instances),
         n_trials=scenario_file.n_trials or (DEFAULT_N_TRIALS if timed else PLENTY),
@@ -161,8 +137,3 @@ def check_options(scenario_file: ScenarioFile) -> None:
 def _takes_anything() -> bool:
     parameters = inspect.signature(ACBandIntensifier.__init__).parameters
     return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-
-
-def configuration(scenario_file: ScenarioFile, values: Mapping[str, Any]) -> Configuration:
-    """Return a configuration of the scenario's space from plain values."""
-    return Configuration(scenario_file.space, values=dict(values))

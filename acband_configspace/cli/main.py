@@ -47,6 +47,7 @@ def _run(words: list[str]) -> int:
     from acband_configspace.cli.commands.common import overrides_of
 
     arguments.keys = overrides_of(rest)
+    arguments.words = words
     return int(modules[arguments.command].run(arguments))
 
 

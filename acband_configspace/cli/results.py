@@ -15,6 +15,8 @@ from acband_configspace.running.race import ScriptReport
 
 #: A status that ends the whole run: the wrapper says that no further run makes sense.
 ABORT = "ABORT"
+#: How the report of a run begins that said so.
+SAID_ABORT = f"the target said {ABORT}"
 
 _STATUSES = {
     "SAT": "SUCCESS",
@@ -101,35 +103,31 @@ class AclibResult:
         status = _STATUSES.get(word.strip().upper())
         if status is None:
             return _crash(f"the status must be one of {', '.join(_STATUSES)} but is {word!r}")
+        if status == ABORT:
+            return _crash(SAID_ABORT if extra is None else f"{SAID_ABORT}: {extra}")
+        if runtime is not None and not 0 <= runtime < math.inf:
+            runtime = None  # a wrapper may not know it, if the quality is what counts
         cost = quality if self.quality else runtime
-        if status == "SUCCESS" and cost is None:
+        if status == "SUCCESS" and (cost is None or not math.isfinite(cost)):
             which = "quality" if self.quality else "run time"
             return _crash(f"the {which} is no number in {text!r}")
         return ScriptReport(status=status, cost=cost, runtime=runtime, additional_info=extra)
 
 
 @dataclass(frozen=True)
-class ExitCode:
-    """Nothing is read: that the run came to its end is all there is to say."""
-
-    def __call__(self, text: str, code: int) -> ScriptReport | None:
-        """Return a success; other exit codes do not get here."""
-        return ScriptReport("SUCCESS", 0.0)
-
-
-@dataclass(frozen=True)
 class IraceResult:
     """What an irace target runner prints: the cost, or the cost and the time."""
 
-    needs_time: bool = False
+    bound: float | None = None
+    """With capping: the most seconds a run may take, and each must say how many it took."""
 
     def __call__(self, text: str, code: int) -> ScriptReport | None:
         """Return the report; irace's rejection, an infinite cost, is a crash here."""
         words = text.split()
         numbers = [_number(word) for word in words]
-        wanted = 2 if self.needs_time else 1
+        wanted = 1 if self.bound is None else 2
         if code != 0 or None in numbers or not wanted <= len(numbers) <= 2:
-            what = "a cost and a time" if self.needs_time else "a cost"
+            what = "a cost" if self.bound is None else "a cost and a time"
             return _crash(
                 f"exited with code {code}; must print {what} only but printed {text[-200:]!r}"
             )
@@ -137,7 +135,11 @@ class IraceResult:
         assert cost is not None
         if not math.isfinite(cost):
             return _crash(f"rejected the configuration with a cost of {cost}")
-        return ScriptReport("SUCCESS", cost, runtime=numbers[1] if len(numbers) == 2 else None)
+        seconds = numbers[1] if len(numbers) == 2 else None
+        if seconds is not None and not 0 <= seconds < math.inf:
+            return _crash(f"the time must be a number of seconds but is {seconds}")
+        late = self.bound is not None and seconds is not None and seconds >= self.bound
+        return ScriptReport("TIMEOUT" if late else "SUCCESS", cost, runtime=seconds)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ class Origin:
     overrides: Mapping[str, str]
     folder: Path
     """Where ``acband`` was called."""
-    command: tuple[str, ...]
-    """The command line without values: what the target is."""
+    target: tuple[str, ...]
+    """What is run and how its results are read."""
 
 
 def example_command(scenario_file: ScenarioFile) -> tuple[str, ...]:
@@ -39,11 +39,15 @@ def example_command(scenario_file: ScenarioFile) -> tuple[str, ...]:
     )
 
 
-def command_form(scenario_file: ScenarioFile) -> tuple[str, ...]:
-    """Return the command line with words in place of the values: what the target is."""
+def target_of(scenario_file: ScenarioFile) -> tuple[str, ...]:
+    """Return what is run, with words in place of the values, and how its results are read."""
     values = dict.fromkeys(scenario_file.space, "VALUE")
     instance = None if scenario_file.instances is None else "INSTANCE"
-    return tuple(scenario_file.line.words(values, instance, 0, scenario_file.cutoff))
+    words = scenario_file.line.words(values, instance, 0, scenario_file.cutoff)
+    codes = scenario_file.success_codes
+    success = f"exits with {' or '.join(map(str, codes))}" if len(codes) < 256 else "exits"
+    reader = scenario_file.reader
+    return (shlex.join(words), success if reader is None else f"{success}, then {reader}")
 
 
 def refuse_other_target(directory: Path, scenario_file: ScenarioFile) -> None:
@@ -53,12 +57,14 @@ def refuse_other_target(directory: Path, scenario_file: ScenarioFile) -> None:
     """
     if not (directory / RECORD).exists():
         return
-    before, now = read_origin(directory).command, command_form(scenario_file)
-    if before != now:
+    before, now = read_origin(directory).target, target_of(scenario_file)
+    differences = [pair for pair in zip(before, now, strict=True) if pair[0] != pair[1]]
+    if differences:
+        listing = "".join(f"\n  before: {old}\n  now:    {new}" for old, new in differences)
         raise InputError(
             Place.of(directory),
             "this run was started with another target; use --output for a run of its own, or "
-            f"--fresh to start anew\n  before: {shlex.join(before)}\n  now:    {shlex.join(now)}",
+            f"--fresh to start anew{listing}",
         )
 
 
@@ -72,7 +78,7 @@ def record_origin(
         "scenario": str(folder / scenario_file.path),
         "overrides": dict(overrides),
         "folder": str(folder),
-        "command": command_form(scenario_file),
+        "target": target_of(scenario_file),
     }
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -88,7 +94,7 @@ def read_origin(directory: Path) -> Origin:
             scenario=Path(content["scenario"]),
             overrides=dict(content["overrides"]),
             folder=Path(content["folder"]),
-            command=tuple(content["command"]),
+            target=tuple(content["target"]),
         )
     except FileNotFoundError:
         raise InputError(

@@ -80,9 +80,13 @@ class TrackLimits:
                 f"grace must be a number of seconds, not negative, but got {self.grace}"
             )
 
-    def counted_time(self, report: RacerReport) -> float:
-        """Return the time that decides the race."""
+    def measured_time(self, report: RacerReport) -> float:
+        """Return the time by our clock, which limits are about."""
         return report.time if self.clock == "wall" else report.cpu_time
+
+    def counted_time(self, report: RacerReport) -> float:
+        """Return the time that decides the race: the target's own, if it told one."""
+        return self.measured_time(report) if report.own_time is None else report.own_time
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class ScriptReport:
     """SUCCESS, CRASHED, TIMEOUT or MEMORYOUT; None if it did not say, which counts as SUCCESS."""
     cost: float | tuple[float, ...] | None = None
     runtime: float | None = None
+    """Seconds; what ``read_result`` says here counts in place of the time that we measure."""
     cpu_time: float | None = None
     additional_info: str | None = None
 
@@ -110,6 +115,8 @@ class RacerReport:
     """CPU seconds of its whole process tree, processes that were killed included."""
     error: str | None = None
     """What went wrong, in words, with the traceback or the end of its error output."""
+    own_time: float | None = None
+    """Seconds by the target's own clock, which count: what ``read_result`` says it took."""
     returned: Any = None
     """What a Python function returned; its repr if it is large or cannot be pickled."""
     reported: ScriptReport | None = None

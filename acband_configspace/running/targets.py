@@ -151,7 +151,10 @@ class CommandTarget:
         with a code of success. By default the last line such as ``cost=...; status=...`` counts,
         wherever it is. It is called by the process that watches over the racer, before the race
         is judged: what it calls a crash or a timeout stops no other racer. So it is sent there
-        like a target function, and has ten seconds. What it raises is a crash of the run.
+        like a target function, and has ten seconds. What it raises is a crash of the run. A
+        ``runtime`` that it finds counts in place of the time that we measure.
+    directory : str, path, optional
+        Where the command runs. By default where this process is, or a worker of a cluster.
 
     Raises
     ------
@@ -176,6 +179,7 @@ class CommandTarget:
         | None = None,
         success_codes: Collection[int] = (0,),
         read_result: Callable[[str, int], ScriptReport | None] | None = None,
+        directory: str | os.PathLike[str] | None = None,
     ) -> None:
         parts = [command] if isinstance(command, (str, os.PathLike)) else list(command)
         self.command = tuple(os.fspath(part) for part in parts)
@@ -186,6 +190,7 @@ class CommandTarget:
                 raise TypeError(f"{name} must be callable but got {function!r}")
         self._to_arguments = to_arguments
         self._success_codes = _checked_codes(success_codes)
+        self._directory = None if directory is None else os.path.abspath(directory)
         self.pickled_reader = None if read_result is None else _pickled("read_result", read_result)
 
     def job(
@@ -205,7 +210,7 @@ class CommandTarget:
                 arguments = self._own_arguments(configuration, instance, seed, cutoff)
         except Exception:  # a mistake in the user's function must not end the whole run
             return BrokenJob(f"could not build the command line:\n{traceback.format_exc()}")
-        return CommandJob((*self.command, *arguments), self._success_codes)
+        return CommandJob((*self.command, *arguments), self._success_codes, self._directory)
 
     def _own_arguments(self, *known: Any) -> list[str]:
         assert self._to_arguments is not None

@@ -427,8 +427,7 @@ class ACBandIntensifier(AbstractIntensifier):
         if end_of(value) is End.CANCELLED:  # nothing is known of it, and nobody needs to know
             return
         self._show_first(info.config, value)
-        if not self._started and is_result(value):
-            self._enter(ToldTrial(info.config, InstanceKey(info.instance, info.seed), value))
+        if self.take_beforehand(info, value):
             return
         number = self.configurations.number_of(info.config)
         if number is None:
@@ -454,12 +453,18 @@ class ACBandIntensifier(AbstractIntensifier):
         """Let the configurations of results that are known race from the start."""
         self._told = list(told)
 
-    def _enter(self, trial: ToldTrial) -> None:
-        self._told.append(trial)
-        if self._recorder is not None:
-            self._recorder.told(self._told)
-        else:
-            self.begin()
+    def take_beforehand(self, info: TrialInfo, value: TrialValue) -> bool:
+        """Let a result that is told before the first race take part; say whether it does."""
+        if self._started or info.seed is None or not is_result(value):
+            return False
+        trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
+        if trial not in self._told:
+            self._told.append(trial)
+            if self._recorder is not None:
+                self._recorder.told(self._told)
+            else:
+                self.begin()
+        return True
 
     def known_beforehand(self) -> dict[TrialOn, TrialValue]:
         """Return the results that were told, on the instances that they are of."""

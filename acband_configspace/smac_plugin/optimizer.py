@@ -95,6 +95,9 @@ class ACBandOptimizer(SMBO):
         if self._all_crashed:
             self.reset()
         self._stop = False  # what a callback stopped may go on
+        if self._runner is not None and not self._runner.is_running():
+            # An interrupt lost them, and SMAC stops at n_trials before their turn comes again.
+            self._acband.hand_out_again()
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
@@ -153,6 +156,7 @@ class ACBandOptimizer(SMBO):
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
+        self._acband.take_beforehand(info, value)  # it has its number before it has its id
         super().tell(info, value, save=False)
         since = time.monotonic() - self._last_save
         if save and since > max(SAVE_INTERVAL, self._save_seconds / SAVE_SHARE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import resource
 import shlex
 import time
@@ -144,6 +145,7 @@ class RaceRunner(AbstractRunner):
         to_arguments: Callable[..., Sequence[object]] | None = None,
         success_codes: Collection[int] | None = None,
         read_result: Callable[[str, int], ScriptReport | None] | None = None,
+        directory: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(scenario, list(required_arguments(scenario)))
         self._accounting = Accounting(
@@ -154,7 +156,13 @@ class RaceRunner(AbstractRunner):
             crash_cost=float(np.max(scenario.crash_cost)),
         )
         self._grace = grace
-        self._target = self._as_target(target, to_arguments, success_codes, read_result)
+        self._target = self._as_target(
+            target,
+            to_arguments=to_arguments,
+            success_codes=success_codes,
+            read_result=read_result,
+            directory=directory,
+        )
         self._name = getattr(target, "__qualname__", repr(target))
         self._track: Track | None = None
         self._gathered: list[TrialInfo] = []
@@ -165,26 +173,13 @@ class RaceRunner(AbstractRunner):
         """How much time there is: set by the optimizer while it runs."""
 
     def _as_target(
-        self,
-        target: Callable[..., Any] | str | Sequence[str],
-        to_arguments: Callable[..., Sequence[object]] | None,
-        success_codes: Collection[int] | None,
-        read_result: Callable[[str, int], ScriptReport | None] | None,
+        self, target: Callable[..., Any] | str | Sequence[str], **options: Any
     ) -> PythonTarget | CommandTarget:
+        given = {name: option for name, option in options.items() if option is not None}
         if not callable(target):
-            return CommandTarget(
-                target,
-                to_arguments=to_arguments,
-                success_codes=(0,) if success_codes is None else success_codes,
-                read_result=read_result,
-            )
-        for name, option in {
-            "to_arguments": to_arguments,
-            "success_codes": success_codes,
-            "read_result": read_result,
-        }.items():
-            if option is not None:
-                raise TypeError(f"{name} must be None for a Python function but got {option!r}")
+            return CommandTarget(target, **given)
+        for name, option in given.items():
+            raise TypeError(f"{name} must be None for a Python function but got {option!r}")
         check_arguments(target, self._scenario)
         return PythonTarget(target)
 

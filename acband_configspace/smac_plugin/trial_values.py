@@ -162,9 +162,9 @@ def as_value(record: TrialRecord) -> TrialValue:
 class Accounting:
     """Turns reports of races into trial values.
 
-    With ``racing`` the cost of a finisher is its time, that of a racer that met the cutoff ``par``
-    times the cutoff, and that of a loser its time so far. Otherwise the cost is what the target
-    returns or prints.
+    With ``racing`` the cost of a finisher is its time (what it says itself, if it does), that of a
+    racer that met the cutoff ``par`` times the cutoff, and that of a loser its time so far.
+    Otherwise the cost is what the target returns or prints.
     """
 
     racing: bool
@@ -186,6 +186,8 @@ class Accounting:
         info: dict[str, Any] = dict(place)
         if racer.error is not None:
             info["error"] = info["traceback"] = racer.error[-LONGEST_ERROR:]
+        if racer.reported is not None and racer.reported.additional_info is not None:
+            info["additional_info"] = racer.reported.additional_info[:LONGEST_TEXT]
         end = racer.status
         if self.racing:
             status, cost = _STATUS[end], self._race_cost(racer)
@@ -198,13 +200,15 @@ class Accounting:
             status=status,
             cost=cost,
             time=racer.time,
-            cpu_time=racer.cpu_time,
+            cpu_time=racer.cpu_time if racer.own_time is None else racer.own_time,
             starttime=racer.started,
             endtime=racer.started + racer.time,
             additional_info=info,
         )
 
     def _race_cost(self, racer: RacerReport) -> float:
+        if racer.own_time is not None and racer.status in (End.FINISHED, End.LOST):
+            return racer.own_time
         if racer.status in (End.FINISHED, End.LOST, End.CANCELLED):
             return racer.cpu_time if self.clock == "cpu" else racer.time
         crashed = racer.status is End.CRASHED
@@ -218,8 +222,6 @@ class Accounting:
         if status == StatusType.SUCCESS and racer.command is not None:
             reported = racer.reported
             status, cost, more = judged(None if reported is None else reported.cost)
-            if reported is not None and reported.additional_info is not None:
-                more = {**more, "additional_info": reported.additional_info[:LONGEST_TEXT]}
             if status != StatusType.SUCCESS and racer.output:
                 more["error"] += f"; the command printed: {racer.output[-LONGEST_TEXT:]!r}"
             info.update(more)

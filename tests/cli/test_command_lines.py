@@ -69,17 +69,18 @@ def test_the_ways_of_aclib() -> None:
 def test_the_way_of_irace() -> None:
     switches = {"a": "--a ", "b": "-b=", "c": "", "d": "--d x "}
     line = IraceCommand(
-        ("r",), switches, {"i": 3}, extras={"i": ("--t", "1")}, bound=True, digits=2
+        ("r",), switches, {"i": 3}, extras={"i": ("--t", "1")}, tells_cutoff=True, digits=2
     )
-    words = line.words({"a": 1.2345, "b": 2, "c": "--flag", "d": "v w"}, "i", 5, 8.0)
+    values = {"a": 1.2345, "b": 2, "c": "--flag", "d": "v 'w z'"}
+    words = line.words(values, "i", 5, 8.0)
     assert words[2:] == [
-        *("3", "5", "i", "--t", "1", "8", "--a", "1.23", "-b=2", "--flag", "--d", "x", "v w")
+        *("3", "5", "i", "--t", "1", "8", "--a", "1.23", "-b=2", "--flag", "--d", "x", "v", "w z")
     ]
-    assert words[1] == line.words({"a": 1.2345, "b": 2, "c": "--flag", "d": "v w"}, "j", 6, 8.0)[1]
+    assert words[1] == line.words(values, "j", 6, 8.0)[1]
 
 
 def test_the_program_is_not_among_the_arguments() -> None:
-    assert ProgramArguments(TemplateCommand(("solve", "-v")))({}, "i", 0, 1.0) == ["-v", "i"]
+    assert ProgramArguments(TemplateCommand(("solve", "-v")), None)({}, "i", 0, 1.0) == ["-v", "i"]
 
 
 @given(st.text(st.characters(exclude_characters="\0", codec="utf-8")))

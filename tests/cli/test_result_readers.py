@@ -20,7 +20,6 @@ from acband_configspace.cli.results import AclibResult, IraceResult, LastNumber,
         ("Result of this algorithm run: TIMEOUT, 5.0, 0, 0, 1", "TIMEOUT", 5.0, 0.0),
         ("Result for SMAC: CRASHED, 0.1, 0, 0, 1", "CRASHED", 0.1, 0.0),
         ("Result for SMAC: MEMOUT, 0.1, 0, 0, 1", "MEMORYOUT", 0.1, 0.0),
-        ("Result for SMAC: ABORT, 0.1, 0, 0, 1", "ABORT", 0.1, 0.0),
         (
             'Result of this algorithm run: {"status": "SUCCESS", "cost": 3, "runtime": 2.5, '
             '"misc": "x"}',
@@ -70,9 +69,18 @@ def test_what_irace_would_refuse_is_a_crash(text: str, code: int) -> None:
     assert IraceResult()(text, code).status == "CRASHED"
 
 
+def test_abort_is_a_crash_that_says_so() -> None:
+    report = AclibResult()("Result for SMAC: ABORT, 0.1, 0, 0, 1, no licence", 0)
+    assert report is not None
+    assert report.status == "CRASHED"
+    assert report.additional_info == "the target said ABORT: no licence"
+
+
 def test_irace_with_capping_needs_the_time() -> None:
-    assert IraceResult(needs_time=True)("1", 0).status == "CRASHED"
-    assert IraceResult(needs_time=True)("1 2", 0).status == "SUCCESS"
+    assert IraceResult(bound=5.0)("1", 0).status == "CRASHED"
+    assert IraceResult(bound=5.0)("1 2", 0).status == "SUCCESS"
+    assert IraceResult(bound=5.0)("50 5", 0).status == "TIMEOUT"
+    assert IraceResult()("1 -2", 0).status == "CRASHED"
 
 
 def test_a_pattern_takes_the_last_match() -> None:

@@ -58,7 +58,7 @@ def test_every_key(folder: Path) -> None:
     scenario = read(folder)
     assert scenario.instances == ("./Instances/i1", "./Instances/i2")
     assert scenario.test_instances == ("t1",)
-    assert scenario.reader == IraceResult(needs_time=False)
+    assert scenario.reader == IraceResult()
     assert not scenario.racing
     assert scenario.n_trials == 500
     assert scenario.deterministic
@@ -78,7 +78,7 @@ def test_capping_means_run_time(folder: Path) -> None:
     scenario = read(folder, text)
     assert scenario.racing
     assert (scenario.cutoff, scenario.cputime_limit) == (5.0, 900.0)
-    assert scenario.reader == IraceResult(needs_time=True)
+    assert scenario.reader == IraceResult(bound=5.0)
     assert scenario.line.words({}, "t1", 9, 5.0)[-1] == "5"
 
 
@@ -117,3 +117,16 @@ def test_a_configuration_that_is_none_names_its_line(folder: Path) -> None:
     (folder / "configurations.txt").write_text("a b n\ny NA\n")
     with pytest.raises(InputError, match=r"configurations.txt:2: must have 3 values but has 2"):
         read(folder)
+
+
+def test_a_bound_without_capping_is_told_and_not_raced_for(folder: Path) -> None:
+    scenario = read(folder, SCENARIO + "boundMax = 5\n")
+    assert not scenario.racing
+    assert scenario.line.words({}, "t1", 9, 5.0)[-1] == "5"
+    assert scenario.limit == 10.5  # it may say what it has found by then
+
+
+def test_aclib_wrappers_are_called_by_their_switches(folder: Path) -> None:
+    scenario = read(folder, SCENARIO + "aclib = 1\n")
+    words = scenario.line.words({"a": "x", "b": 0.5}, "t1", 9, None)
+    assert words[-5:] == ["--config", "---a", "x", "---b=", "0.5"]

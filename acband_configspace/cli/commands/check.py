@@ -22,7 +22,6 @@ from acband_configspace.cli.commands.common import (
     add_workers,
     print_notes,
     scenario_from,
-    working_in,
 )
 from acband_configspace.cli.run_directory import example_command
 from acband_configspace.cli.scenario.description import ScenarioFile
@@ -43,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_notes(scenario_file)
     print(summary(scenario_file))
     _note_missing_files(scenario_file)
-    with TemporaryDirectory() as output, working_in(scenario_file.directory):
+    with TemporaryDirectory() as output:
         facade = make_facade(scenario_file, Path(output), workers=arguments.workers, progress=False)
         print(f"\n{facade.schedule}\n", flush=True)
         in_order = facade.check()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,20 +58,6 @@ def scenario_from(arguments: argparse.Namespace) -> tuple[ScenarioFile, Mapping[
     if (workers := getattr(arguments, "workers", None)) is not None and workers < 1:
         raise InputError(COMMAND_LINE, f"--workers must be at least 1 but got {workers}")
     return read_scenario(arguments.scenario, overrides), overrides
-
-
-@contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    """Work in a folder: the target's processes start where this one is."""
-    here = Path.cwd()
-    try:
-        os.chdir(folder)
-    except OSError as error:
-        raise InputError(COMMAND_LINE, f"cannot work in {folder}: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        os.chdir(here)
 
 
 def print_notes(scenario_file: ScenarioFile) -> None:

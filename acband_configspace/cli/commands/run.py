@@ -16,6 +16,7 @@ import argparse
 import importlib
 import logging
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -30,7 +31,6 @@ from acband_configspace.cli.commands.common import (
     print_notes,
     scenario_from,
     shown_values,
-    working_in,
 )
 from acband_configspace.cli.errors import COMMAND_LINE, InputError
 from acband_configspace.cli.run_directory import record_origin, refuse_other_target
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"The run is in {output}", flush=True)
     abort = AbortCallback()
     k = scenario_file.options.get("k", 2)
-    with working_in(scenario_file.directory), _cluster(arguments, k=k) as client:
+    with _cluster(arguments, k=k) as client:
         facade = make_facade(
             scenario_file,
             output,
@@ -84,7 +84,12 @@ def run(arguments: argparse.Namespace) -> int:
         record_origin(output, scenario_file, overrides, here)
         if not arguments.quiet:
             print(str(facade.schedule).splitlines()[0], flush=True)
-        incumbent = facade.optimize()
+        try:
+            incumbent = facade.optimize()
+        except KeyboardInterrupt:
+            again = ["acband", *(word for word in arguments.words if word != "--fresh")]
+            print(f"To go on: {shlex.join(again)}", file=sys.stderr)
+            return exit_codes.INTERRUPTED
     if abort.reason is not None:
         raise TargetAborted(abort.reason)
     if incumbent is None:
@@ -92,12 +97,20 @@ def run(arguments: argparse.Namespace) -> int:
     values = dict(incumbent)
     print(f"The incumbent after {facade.runhistory.finished} trials:")
     print(shown_values(values))
+    print(_how_good(output))
     instance = None if scenario_file.instances is None else "INSTANCE"
     line = scenario_file.line.words(values, instance, scenario_file.seed, scenario_file.cutoff)
     print(f"As a command line:\n  {shlex.join(line)}")
     if scenario_file.test_instances is not None:
         print(f"Test it beside the default: acband validate {shlex.quote(str(output))}")
     return exit_codes.DONE
+
+
+def _how_good(directory: Path) -> str:
+    from acband_configspace.runlog.replay import Run
+    from acband_configspace.runlog.words import verdict
+
+    return verdict(Run.load(directory))
 
 
 class TargetAborted(RuntimeError):  # noqa: N818  # an order, not an error

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from acband_configspace.cli import exit_codes
-from acband_configspace.cli.commands.common import add_workers, working_in
+from acband_configspace.cli.commands.common import add_workers
 from acband_configspace.cli.run_directory import incumbent_of, scenario_of_run
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.runlog.verdict import Verdict
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from acband_configspace.cli.facade import make_facade
 
     # In a directory of its own: the run may be going on.
-    with TemporaryDirectory() as output, working_in(scenario_file.directory):
+    with TemporaryDirectory() as output:
         facade = make_facade(scenario_file, Path(output), workers=arguments.workers, progress=False)
         default = dict(scenario_file.space.get_default_configuration())
         costs = [_costs(facade.validate(values, instances)) for values in (incumbent, default)]

@@ -76,6 +76,17 @@ class ScenarioFile:
             raise InputError(place, "there are no instances")
 
     @property
+    def limit(self) -> float | None:
+        """Seconds after which a run is stopped.
+
+        A target that is told its cutoff, and to find what costs little until then, has some more
+        to say what it found.
+        """
+        if self.cutoff is None or self.racing or not self.line.tells_cutoff:
+            return self.cutoff
+        return 1.1 * self.cutoff + 5.0
+
+    @property
     def name(self) -> str:
         """What the run is called: the file's name, or its folder's where that says nothing."""
         stem = self.path.stem

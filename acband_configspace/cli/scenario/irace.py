@@ -149,9 +149,11 @@ class _Reader:
         return ScenarioFile(
             path=self._path,
             format="irace",
-            line=self._line(space, [*train, *(test or ())], digits, bound=capping, aclib=aclib),
+            line=self._line(space, [*train, *(test or ())], digits, bound is not None, aclib),
             space=space,
-            reader=AclibResult(quality=not capping) if aclib else IraceResult(capping),
+            reader=AclibResult(quality=not capping)
+            if aclib
+            else IraceResult(bound if capping else None),
             success_codes=tuple(range(256)),  # the reader judges the exit code
             directory=self._directory(),
             instances=tuple(instance.name for instance in train),
@@ -272,22 +274,20 @@ class _Reader:
         space: ConfigurationSpace,
         instances: Sequence[ListedInstance],
         digits: int,
-        *,
         bound: bool,
         aclib: bool,
     ) -> CommandLine:
         command = self._command()
+        switches = {hp.name: (hp.meta or {})[SWITCH] for hp in space.values()}
         if aclib:
-            return Aclib2Command(command)
+            return Aclib2Command(command, {name: s.strip() for name, s in switches.items()})
         place = Place.of(self._path)
         return IraceCommand(
             command,
-            switches={
-                hp.name: (hp.meta or {}).get(SWITCH, f"--{hp.name} ") for hp in space.values()
-            },
+            switches=switches,
             numbers={instance.name: index for index, instance in enumerate(instances, 1)},
             extras={i.name: words_of(i.rest, place) for i in instances if i.rest},
-            bound=bound,
+            tells_cutoff=bound,
             digits=digits,
             folder=str(self._folders[0]),
         )

@@ -39,6 +39,8 @@ class CommandJob:
     arguments: tuple[str, ...]
     success_codes: frozenset[int] = frozenset({0})
     """The exit codes of a run that came to its end."""
+    directory: str | None = None
+    """Where it runs; where the supervisor is by default."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ class RunRacer:
 
     job: Job
     limit: float
+    room: float = 0.0
+    """Seconds more than the cutoff: what is around a target that tells its own time."""
 
 
 @dataclass(frozen=True)

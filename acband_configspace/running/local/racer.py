@@ -115,7 +115,7 @@ def _perform(job: Job, target: LoadedTarget, result: int, token: bytes) -> NoRet
         message, returned = _call(job, target)
         ended = message.ended
     elif isinstance(job, CommandJob):
-        message = StartFailed(_execute(job.arguments))
+        message = StartFailed(_execute(job))
     else:
         message = StartFailed(job.error)
     if os.getpid() == racer:  # else a process the function forked has returned from it as well
@@ -129,15 +129,21 @@ def _perform(job: Job, target: LoadedTarget, result: int, token: bytes) -> NoRet
     os._exit(0)
 
 
-def _execute(arguments: tuple[str, ...]) -> str:
+def _execute(job: CommandJob) -> str:
     """Become the command, or return why that is impossible."""
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):  # what Python has changed
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    program = job.arguments[0]
+    if job.directory is not None:
+        try:
+            os.chdir(job.directory)
+        except OSError as error:
+            return f"could not start {program!r} in {job.directory}: {error.strerror}"
     try:
-        os.execvp(arguments[0], arguments)
+        os.execvp(program, job.arguments)
     except (OSError, ValueError) as error:  # a ValueError is a null byte in an argument
-        return explain_start_failure(arguments[0], error)
+        return explain_start_failure(program, error)
 
 
 def explain_start_failure(program: str, error: OSError | ValueError) -> str:

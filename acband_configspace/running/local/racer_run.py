@@ -61,7 +61,7 @@ class RacerRun:
         self._limits = limits
         self._target = target
         self._losing_time = order.limit
-        self._cutoff = math.inf if limits.cutoff is None else limits.cutoff
+        self._cutoff = math.inf if limits.cutoff is None else limits.cutoff + order.room
         self._job = order.job
         self._cpu_clock = process_tree.TreeClock()
         self._cpu_used = 0.0
@@ -221,15 +221,20 @@ class RacerRun:
 
     def _within_limits(self, report: RacerReport) -> RacerReport:
         """Correct the status of a racer that finished late, but before it could be stopped."""
-        seconds = self._limits.counted_time(report)
-        if report.status is not End.FINISHED or seconds <= self._limit:
+        seconds = self._limits.measured_time(report)
+        cutoff = self._limits.cutoff
+        if report.status is not End.FINISHED:
+            return report
+        if cutoff is not None and report.own_time is not None and report.own_time > cutoff:
+            return replace(report, status=End.CUTOFF, error=self._why_stopped(End.CUTOFF))
+        if seconds <= self._limit:
             return report
         status = End.LOST if self._losing_time <= self._cutoff else End.CUTOFF
         return replace(report, status=status, error=self._why_stopped(status))
 
     def _why_stopped(self, status: End) -> str | None:
         if status is End.CUTOFF:
-            return f"reached the cutoff of {self._cutoff:g} s ({self._limits.clock} clock)"
+            return f"reached the cutoff of {self._limits.cutoff:g} s ({self._limits.clock} clock)"
         if status is End.MEMORY:
             return f"used more than the memory limit of {self._limits.memory_limit_mb} MB"
         return None
@@ -238,7 +243,7 @@ class RacerRun:
         """Judge a process by its exit code and by what it printed about itself."""
         assert self.exit_status is not None
         code = os.waitstatus_to_exitcode(self.exit_status)
-        reported = self.streams.reports.report()
+        reported, own_time = self.streams.reports.report(), None
         status, error = End.CRASHED, None
         if not isinstance(self._job, CommandJob):
             error = f"the function {_describe_exit(code)} instead of returning"
@@ -249,11 +254,12 @@ class RacerRun:
         else:
             if self._target.read_result is not None:
                 reported, error = self._read_output(code)
+                own_time = None if reported is None else reported.runtime
             if error is None:
                 status, error = _judge_report(reported)
         if error is not None:
             error = "\n".join(filter(None, (error, self.streams.errors.text.strip())))
-        return replace(report, status=status, error=error, reported=reported)
+        return replace(report, status=status, error=error, reported=reported, own_time=own_time)
 
     def _read_output(self, code: int) -> tuple[ScriptReport | None, str | None]:
         """Have the user's function read the output; return what it says, or what went wrong."""
@@ -263,6 +269,9 @@ class RacerRun:
                 reported = self._target.read_result(self.streams.output.text, code)
             if reported is not None and not isinstance(reported, ScriptReport):
                 raise TypeError(f"read_result must return a ScriptReport or None: {reported!r}")
+            own_time = None if reported is None else reported.runtime
+            if own_time is not None and not 0 <= own_time < math.inf:
+                raise ValueError(f"runtime must be a number of seconds but got {own_time!r}")
         except Exception:  # a mistake in the user's function must not end the watcher
             return None, f"read_result failed:\n{traceback.format_exc()}"
         return reported, None
@@ -293,7 +302,8 @@ def _judge_report(reported: ScriptReport | None) -> tuple[End, str | None]:
         known = ", ".join(_REPORTED_STATUSES)
         return End.CRASHED, f"reported status={said}, which is none of {known}"
     if status is not End.FINISHED:
-        return status, f"reported status={said}"
+        why = reported.additional_info
+        return status, f"reported status={said}" if why is None else f"{why} (status {said})"
     costs = reported.cost if isinstance(reported.cost, tuple) else (reported.cost,)
     if not all(cost is None or math.isfinite(cost) for cost in costs):
         return End.CRASHED, f"reported cost={reported.cost}, which is not finite"

@@ -57,7 +57,7 @@ class _RaceInProgress:
     def __init__(self, message: StartRace) -> None:
         self.message = message
         self.best = math.inf
-        """The least time of a finisher so far: the limit of all others."""
+        """The least time of a finisher so far, as measured: the limit of all others."""
         self.reports: list[RacerReport | None] = [
             None if limit > 0 else RacerReport(End.LOST, started=time.time())
             for limit in message.limits
@@ -67,8 +67,8 @@ class _RaceInProgress:
         self.is_cancelled = False
         self.lost_watchers = [0] * len(self.reports)
 
-    def limit(self, index: int) -> float:
-        own = self.message.limits[index]
+    def limit(self, index: int, room: float) -> float:
+        own = self.message.limits[index] + room
         return min(own, self.best) if self.message.stop_losers else own
 
     def outcome(self, limits: TrackLimits) -> RaceDone | None:
@@ -76,20 +76,20 @@ class _RaceInProgress:
         reports = tuple(report for report in self.reports if report is not None)
         if len(reports) < len(self.reports):
             return None
-        times = [limits.counted_time(report) for report in reports]
-        finishers = [
-            (times[index], index)
-            for index, report in enumerate(reports)
-            if report.status is End.FINISHED
-        ]
-        best, winner = min(finishers, default=(math.inf, None))
-        if self.message.stop_losers:
+        finished = [i for i, report in enumerate(reports) if report.status is End.FINISHED]
+        winner = min(finished, key=lambda i: limits.counted_time(reports[i]), default=None)
+        if self.message.stop_losers and winner is not None:
             # With fewer slots than racers some ended before the winner started. Had all run
             # together they would have lost, so they have: slots must not change the outcome.
-            reports = tuple(
-                replace(report, status=End.LOST) if time_taken > best else report
-                for report, time_taken in zip(reports, times, strict=True)
-            )
+            first = min(limits.measured_time(reports[i]) for i in finished)
+            best = limits.counted_time(reports[winner])
+
+            def lost(report: RacerReport) -> bool:
+                if report.status is End.FINISHED:
+                    return limits.counted_time(report) > best
+                return limits.measured_time(report) > first
+
+            reports = tuple(replace(r, status=End.LOST) if lost(r) else r for r in reports)
         return RaceDone(self.message.key, reports, winner)
 
 
@@ -117,6 +117,8 @@ class Supervisor:
         self._watchers: list[_WatcherHandle] = []
         self._last_look = time.monotonic()
         self._user_is_gone = False
+        self._overhead = math.inf
+        """The least time seen around a target that tells its own time: a wrapper's start, say."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ)
         self._user_process = _watch_process(setup.user_process)
@@ -191,11 +193,12 @@ class Supervisor:
             if len(free) < needed:
                 return
             race.has_begun = True
+            room = 2 * self._overhead if math.isfinite(self._overhead) else 0.0
             for watcher in free[: len(race.waiting)]:
                 watcher.race = race
                 watcher.index = race.waiting.popleft()
                 job = race.message.jobs[watcher.index]
-                watcher.channel.send(RunRacer(job, race.limit(watcher.index)))
+                watcher.channel.send(RunRacer(job, race.limit(watcher.index, room), room))
             if not race.waiting:
                 self._queue.popleft()
 
@@ -215,7 +218,10 @@ class Supervisor:
     def _take_report(self, race: _RaceInProgress, index: int, report: RacerReport) -> None:
         race.reports[index] = report
         if report.status is End.FINISHED:
-            self._note_finish(race, self._limits.counted_time(report))
+            self._note_finish(race, self._limits.measured_time(report))
+            if report.own_time is not None:
+                overhead = self._limits.measured_time(report) - report.own_time
+                self._overhead = max(0.0, min(self._overhead, overhead))
         self._report_if_done(race)
 
     def _report_if_done(self, race: _RaceInProgress) -> None:
@@ -301,7 +307,7 @@ class Supervisor:
         else:
             # It may have been the one that had finished first, with its report still to come.
             finished = (r for r in race.reports if r is not None and r.status is End.FINISHED)
-            race.best = min(map(self._limits.counted_time, finished), default=math.inf)
+            race.best = min(map(self._limits.measured_time, finished), default=math.inf)
             race.waiting.appendleft(index)
             if race not in self._queue:
                 self._queue.appendleft(race)
