@@ -1,4 +1,4 @@
-"""AC-Band beside SMAC's facades, irace and Optuna: three solvers, two learners, two functions.
+"""AC-Band beside SMAC's facades, irace, ParamILS and Optuna on solvers, learners and functions.
 
 On timed jobs every method has the same wall-clock time and workers, bookkeeping included; on the
 others the same number of trials, one after the other. All see the same training instances, and
@@ -36,6 +36,7 @@ import numpy as np
 from compare_irace import run_irace
 from compare_jobs import CUTOFF, JOBS, Job
 from compare_methods import Run, Task, plain, run_acband, run_optuna, run_smac
+from compare_ramparils import run_ramparils
 from compare_tables import LOOKS, JobResult, MethodResult, draw, table, write_csv
 from smac import (
     AlgorithmConfigurationFacade,
@@ -58,6 +59,11 @@ def no_optuna() -> str | None:
     return None if find_spec("optuna") else "Optuna is not installed"
 
 
+def no_ramparils() -> str | None:
+    """Return why there is no RamParILS here."""
+    return None if find_spec("ramparils") else "RamParILS is not installed"
+
+
 @dataclass(frozen=True)
 class Method:
     """Who takes part."""
@@ -66,12 +72,15 @@ class Method:
     run: Callable[[Task], Run]
     needs_instances: bool = False
     needs_features: bool = False
+    needs_time: bool = False
     missing: Callable[[], str | None] = lambda: None
 
     def cannot(self, job: Job) -> str | None:
         """Return why it does not take part in a job."""
         if self.needs_instances and not job.has_instances:
             return "needs instances"
+        if self.needs_time and not job.timed:
+            return "knows no number of trials"
         if self.needs_features and job.features is None:
             return "there are no features"
         return self.missing()
@@ -96,6 +105,9 @@ METHODS = {
     ),
     "hpo": Method("SMAC HPO", partial(run_smac, facade_class=HyperparameterOptimizationFacade)),
     "irace": Method("irace", run_irace, needs_instances=True, missing=no_irace),
+    "ramparils": Method(
+        "RamParILS", run_ramparils, needs_instances=True, needs_time=True, missing=no_ramparils
+    ),
     "optuna": Method("Optuna, WilcoxonPruner", run_optuna, missing=no_optuna),
 }
 

@@ -74,7 +74,7 @@ def run_irace(task: Task) -> Run:
     _write_files(folder, space, task.train or [""])
     workers = task.workers if job.timed else 1
     limit = round(SHARE_OF_TIME * task.seconds * workers) if job.timed else task.n_trials
-    with worker_pool(task) as pool, _Server(task, space, pool) as server:
+    with worker_pool(task) as pool, RunServer(task, space, pool) as server:
         start = time.perf_counter()
         arguments = [
             server.server_address[1], workers if workers > 1 else 0, task.seed,
@@ -102,8 +102,8 @@ def run_irace(task: Task) -> Run:
     )
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    """Answers R's requests for runs."""
+class RunServer(socketserver.ThreadingTCPServer):
+    """Answers requests for runs: a line with an instance, a limit and the values as texts."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -120,6 +120,10 @@ class _Server(socketserver.ThreadingTCPServer):
     def __exit__(self, *exception: Any) -> None:
         self.shutdown()
         super().__exit__(*exception)
+
+    def config(self, texts: list[str]) -> dict[str, Any]:
+        """Return the configuration of which these are the values, in the order of the space."""
+        return _config(self.space, texts)
 
     def run(self, line: str) -> tuple[float, float]:
         """Return the cost and the time of a run, as irace counts them."""
@@ -139,7 +143,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        assert isinstance(self.server, _Server)
+        assert isinstance(self.server, RunServer)
         cost, seconds = self.server.run(self.rfile.readline().decode().rstrip("\r\n"))
         self.wfile.write(f"{cost!r} {seconds!r}\n".encode())
 

@@ -33,7 +33,7 @@ from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.descriptions import describe
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, TrialOn
-from acband_configspace.smac_plugin.proposals import FromSelector, NearTheBest, Proposals
+from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
     refuse_unsupported,
@@ -597,7 +597,7 @@ class ACBandIntensifier(AbstractIntensifier):
         """Return who proposes new configurations, None if all are uniform."""
         wanted = self.settings.proposals
         if wanted == "learned":
-            return NearTheBest(self._scenario.configspace, seed=self._seed)
+            return Learned(self._scenario.configspace, seed=self._seed)
         if wanted == "selector":
             # Before there is a facade there is no selector: a plan can be looked at without.
             selector = self._config_selector

@@ -30,7 +30,7 @@ from smac import (
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.core.engine import KnownBest
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.proposals import NearTheBest
+from acband_configspace.smac_plugin.proposals import Learned
 
 
 @st.composite
@@ -71,7 +71,7 @@ def spaces(draw: st.DrawFn) -> ConfigurationSpace:
 def drawn(space: ConfigurationSpace, seed: int) -> Configurations:
     """Return configurations drawn in three batches, near others each time."""
     given_ones = [space.get_default_configuration()]
-    proposals = NearTheBest(space, seed=seed)
+    proposals = Learned(space, seed=seed)
     configurations = Configurations(space, given_ones, seed=seed, proposals=proposals)
     configurations.draw(12)
     for number in (2, 3):
