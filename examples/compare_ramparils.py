@@ -15,6 +15,7 @@ from compare_irace import RunServer
 from compare_jobs import CUTOFF
 from compare_methods import Run, Task, plain, worker_pool
 from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, OrdinalHyperparameter
+from ConfigSpace.conditions import Conjunction
 from ConfigSpace.hyperparameters import IntegerHyperparameter
 
 from acband_configspace.cli.spaces.parameters import value_text
@@ -80,7 +81,7 @@ def _values(parameter: Any) -> list[Any]:
         return list(parameter.choices)
     if isinstance(parameter, OrdinalHyperparameter):
         return list(parameter.sequence)
-    tried = [parameter.to_value(place).item() for place in np.linspace(0.0, 1.0, N_PLACES)]
+    tried = [float(parameter.to_value(place)) for place in np.linspace(0.0, 1.0, N_PLACES)]
     if isinstance(parameter, IntegerHyperparameter):
         return sorted({*map(int, tried), int(parameter.default_value)})
     return sorted({*(float(f"{value:.6g}") for value in tried), float(parameter.default_value)})
@@ -92,6 +93,8 @@ def _parameter_file(space: ConfigurationSpace, values: dict[str, list[Any]]) -> 
         listed = ", ".join(value_text(value) for value in values[name])
         guards = []
         for condition in space.parent_conditions_of[name]:
+            if isinstance(condition, Conjunction):
+                raise TypeError(f"ParamILS cannot be told of {condition}")
             parent = condition.parent.name
             allowed = [v for v in values[parent] if condition.satisfied_by_value({parent: v})]
             guards.append(f"{parent} in {{{', '.join(value_text(value) for value in allowed)}}}")

@@ -247,13 +247,13 @@ class _Model:
                 likelihood = -0.5 * whitened @ whitened - np.log(np.diag(factor)).sum()
                 if likelihood > best:
                     best = float(likelihood)
-                    self._length, self._factor = length * math.sqrt(d), factor
-                    self._weights = np.linalg.solve(factor.T, whitened)
+                    self._length, self._whitening = length * math.sqrt(d), np.linalg.inv(factor)
+                    self._weights = self._whitening.T @ whitened
 
     def expected(self, points: Floats) -> Floats:
         """Return what may be hoped of points, the lower the better: mean less deviation."""
         covariance = _matern(points, self._points, self._length)
-        explained = np.linalg.solve(self._factor, covariance.T)
+        explained = self._whitening @ covariance.T
         variance = np.maximum(0.0, 1.0 - (explained**2).sum(axis=0))
         return np.asarray(covariance @ self._weights - np.sqrt(variance))
 
