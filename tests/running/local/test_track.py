@@ -218,12 +218,10 @@ def test_cpu_clock_cutoff_is_cpu_time_with_a_net_for_sleepers() -> None:
 
 def test_close_is_quick_final_and_may_be_repeated() -> None:
     track = RaceTrack(sleeper(), slots=2)
-    track.start(RaceSpec("slow", tuple(sleeps(20, 20))))
+    track.start(RaceSpec("slow", tuple(sleeps(600, 600))))  # longer than a test may take
     assert track.wait(0.1) == []
-    start = time.monotonic()
     track.close()
     track.close()
-    assert time.monotonic() - start < 20
     for use in (track.wait, lambda: track.start(RaceSpec(1, ({},))), lambda: track.cancel("slow")):
         with pytest.raises(RuntimeError, match="the race track is closed"):
             use()
