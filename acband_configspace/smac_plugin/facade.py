@@ -499,6 +499,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
+    if sys.stderr is None:  # closed, as by a daemon: nobody would see it
+        progress = False
     wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
 
