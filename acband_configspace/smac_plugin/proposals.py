@@ -23,8 +23,8 @@ with noise; regret to the best of 3,000 random configurations, the median having
     … of all                                                 .12  -.10
     … of either kind                                         .10  -.10
 
-Of no use beyond chance: 64 changes to choose from, and larger steps. On six other functions, with 20
-seeds: .16 and .03; without the model .20 and .06; uniform .26 and .18, and .10 after 1,000 trials.
+Of no use beyond chance: 64 changes to choose from, and larger steps. On six other functions, with
+20 seeds: .16 and .03; without the model .20 and .06; uniform .26 and .18, and .10 after 1,000.
 """
 
 from __future__ import annotations
