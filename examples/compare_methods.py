@@ -96,8 +96,13 @@ def worker_pool(task: Task) -> Iterator[Executor]:
     """Start processes that measure runs for those who have none of their own, before the clock."""
     workers = task.workers if task.job.timed else 1
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        list(pool.map(time.sleep, [0.5] * workers))
+        list(pool.map(be_there, range(workers)))
         yield pool
+
+
+def be_there(number: int) -> None:
+    """Import this module in a process of a pool, and leave time for the next one to start."""
+    time.sleep(0.5)
 
 
 # --- AC-Band and SMAC -------------------------------------------------------------------------
