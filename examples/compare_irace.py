@@ -144,7 +144,10 @@ class RunServer(socketserver.ThreadingTCPServer):
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         assert isinstance(self.server, RunServer)
-        cost, seconds = self.server.run(self.rfile.readline().decode().rstrip("\r\n"))
+        line = self.rfile.readline().decode().rstrip("\r\n")
+        if not line:  # who asked was stopped
+            return
+        cost, seconds = self.server.run(line)
         self.wfile.write(f"{cost!r} {seconds!r}\n".encode())
 
 

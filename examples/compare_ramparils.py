@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 from compare_irace import RunServer
 from compare_jobs import CUTOFF
-from compare_methods import Run, Task, plain, worker_pool
+from compare_methods import Run, Task, be_there, plain, worker_pool
 from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, OrdinalHyperparameter
 from ConfigSpace.conditions import Conjunction
 from ConfigSpace.hyperparameters import IntegerHyperparameter
@@ -38,8 +40,6 @@ print("#%# RamParIls #%# " + status + ", " + cost + ", " + cost)
 
 def run_ramparils(task: Task) -> Run:
     """Run FocusedILS with its defaults, from the default configuration."""
-    import ramparils
-
     space = task.job.space()
     folder = task.folder / "ramparils"
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,12 +47,19 @@ def run_ramparils(task: Task) -> Run:
     (folder / "space.params").write_text(_parameter_file(space, values), encoding="utf-8")
     (folder / "wrapper.py").write_text(WRAPPER, encoding="utf-8")
     default = {name: value_text(_default(p)) for name, p in space.items()}
-    with worker_pool(task) as pool, RunServer(task, space, pool) as server:
+    # In a process of its own: it lets no other thread of Python run.
+    with (
+        worker_pool(task) as pool,
+        RunServer(task, space, pool) as server,
+        ProcessPoolExecutor(1, get_context("spawn")) as apart,
+    ):
+        apart.submit(be_there, 0).result()
         start = time.perf_counter()
         port = server.server_address[1]
-        found = ramparils.specialize(
-            strategy=default,
-            scenario={
+        found = apart.submit(
+            specialize,
+            default,
+            {
                 "algo": f"{sys.executable} -S -E {folder}/wrapper.py {port} {','.join(space)}",
                 "paramfile": str(folder / "space.params"),
                 "instances": task.train,
@@ -61,13 +68,20 @@ def run_ramparils(task: Task) -> Run:
                 "cores": task.workers,
                 "num_run": task.seed,
             },
-        )
+        ).result()
         elapsed = time.perf_counter() - start
     best = server.config([found.get(name, "NA") for name in space])
     trajectory = [(min(elapsed, task.seconds), plain(best))]
     return Run(
         trajectory, elapsed, server.in_target, len(server.finished), len(server.configurations)
     )
+
+
+def specialize(strategy: dict[str, str], scenario: dict[str, Any]) -> dict[str, str]:
+    """Let RamParILS run, in a process of a pool."""
+    import ramparils
+
+    return dict(ramparils.specialize(strategy=strategy, scenario=scenario))
 
 
 def _default(parameter: Any) -> Any:
