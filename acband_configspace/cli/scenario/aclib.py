@@ -53,37 +53,14 @@ _KEYS = {
 _ALIASES = {plain_key(word): key for key, others in _KEYS.items() for word in (key, *others)}
 #: Keys that AClib's scenarios may have, about things that do not exist here.
 _UNUSED = (
-    "validation",
-    "abort_on_first_run_crash",
-    "check_instances_exist",
-    "check-instances-exist",
-    "adaptive-capping",
-    "capping",
-    "hydra_iterations",
-    "instance_seed_file",
-    "intensification_percentage",
-    "iteration_limit",
-    "limit_resources",
-    "maxR",
-    "minR",
-    "multi_objectives",
-    "obj",
-    "output_level",
-    "pca_dim",
-    "rand_prob",
-    "rf_num_trees",
-    "save_results_instantly",
-    "shared_model",
-    "shared-model-mode",
-    "transform_y",
-    "use-instances",
-    "initial_challengers",
-    "minimize_intensify_challengers",
-    "acq_opt_challengers",
-    "input_psmac_dirs",
-    "stats-file",
-    "scenario",
-)
+    "validation", "abort_on_first_run_crash", "check_instances_exist", "check-instances-exist",
+    "adaptive-capping", "capping", "hydra_iterations", "instance_seed_file",
+    "intensification_percentage", "iteration_limit", "limit_resources", "maxR", "minR",
+    "multi_objectives", "obj", "output_level", "pca_dim", "rand_prob", "rf_num_trees",
+    "save_results_instantly", "shared_model", "shared-model-mode", "transform_y",
+    "use-instances", "initial_challengers", "minimize_intensify_challengers",
+    "acq_opt_challengers", "input_psmac_dirs", "stats-file", "scenario",
+)  # fmt: skip
 KEYS = frozenset(_ALIASES)
 
 
@@ -136,7 +113,7 @@ class _Reader:
             given=self._given(space),
             seed=self._whole("seed", at_least=0) or 0,
             output=None if outdir is None else Path(unquoted(outdir.value)),
-            options=parsed_options(self._settings.options),
+            **parsed_options(self._settings.options),
             keys=tuple(_KEYS),
             notes=tuple(self._notes),
         )
@@ -257,5 +234,6 @@ def given_configuration(
     try:
         configuration: Configuration = deactivate_inactive_hyperparameters(values, space)
     except Exception as error:  # ConfigSpace's errors have no common base
-        raise InputError(place, f"is no configuration of the space: {error}") from None
+        reason = str(error).partition("\n")[0]
+        raise InputError(place, f"is no configuration of the space: {reason}") from None
     return dict(configuration)

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from acband_configspace.cli.errors import COMMAND_LINE
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -23,5 +25,6 @@ def parsed_value(text: str) -> Any:
 
 
 def parsed_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options with their values; the facade knows which there are."""
-    return {key.replace("-", "_"): parsed_value(text) for key, text in options.items()}
+    """Return the options with their values, and that they are the command line's."""
+    parsed = {key.replace("-", "_"): parsed_value(text) for key, text in options.items()}
+    return {"options": parsed, "option_places": dict.fromkeys(parsed, COMMAND_LINE)}

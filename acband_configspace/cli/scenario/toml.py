@@ -39,26 +39,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_OF_TARGET = (
+    "command", "shell", "directory", "parameter", "on", "off", "written", "success", "minimise",
+    "pattern", "result", "cutoff", "memory", "par", "crash_cost", "deterministic",
+)  # fmt: skip
 #: The keys of each table; those of [space] and [options] are names of parameters and options.
-KEYS = {
-    "target": (
-        "command",
-        "shell",
-        "directory",
-        "parameter",
-        "on",
-        "off",
-        "written",
-        "success",
-        "minimise",
-        "pattern",
-        "result",
-        "cutoff",
-        "memory",
-        "par",
-        "crash_cost",
-        "deterministic",
-    ),
+KEYS: dict[str, tuple[str, ...]] = {
+    "target": _OF_TARGET,
     "space": (),
     "instances": ("train", "test"),
     "budget": ("trials", "wall_time", "cpu_time"),

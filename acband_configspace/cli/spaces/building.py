@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,9 @@ def build_space(
         for placed in forbidden
         for clause in _clauses(placed, hyperparameters, simple)
     ]
+    _refuse_circle(conditions)
     space = ConfigurationSpace(name=name)
-    try:
-        space.add(*hyperparameters.values(), *added_conditions)
-    except Exception as error:  # a cycle of conditions, say: ConfigSpace has no common base
-        place = conditions[0].place if conditions else next(iter(parameters.values()))[1]
-        raise InputError(
-            replace(place, line=None), f"the space is not consistent: {error}"
-        ) from None
+    space.add(*hyperparameters.values(), *added_conditions)
     if not clauses:
         return space
     default = dict(space.get_default_configuration())
@@ -114,6 +110,18 @@ def build_space(
         return build_space(retold, conditions, forbidden, name=name, as_in_r=as_in_r)
     space.add(*(clause for clause, _ in clauses))
     return space
+
+
+def _refuse_circle(conditions: Sequence[Placed]) -> None:
+    parents: dict[str, set[str]] = {}
+    for placed in conditions:
+        parents.setdefault(str(placed.child), set()).update(names_in(placed.expression))
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+        place = next(placed.place for placed in conditions if placed.child in circle)
+        raise InputError(place, f"conditions lead in a circle: {' - '.join(circle)}") from None
 
 
 def _with_place(parameter: Parameter, place: Place) -> AnyHyperparameter:
