@@ -55,6 +55,19 @@ class JournalError(ValueError):
         super().__init__(f"line {line} of {path} {problem}")
 
 
+class RunInterrupted(KeyboardInterrupt, SystemExit):  # it is no error
+    """Ctrl-C ended ``optimize``; three lines have said where the run is and how it goes on.
+
+    Catch it as the ``KeyboardInterrupt`` that it is. If nobody does, it ends the script as
+    ``SystemExit`` would: with exit status 130, as shells have it, and without a traceback.
+    """
+
+    def __init__(self, summary: str) -> None:
+        super().__init__(summary)
+        self.summary = summary
+        self.code = 130
+
+
 class FirstRaceCrashedError(RuntimeError):
     """Every racer of the first race crashed, so something is wrong with the target."""
 

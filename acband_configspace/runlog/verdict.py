@@ -160,16 +160,21 @@ class Verdict:
         return f"The incumbent {self._compared()} {where}{self._doubt()}."
 
     def _compared(self) -> str:
-        if self.is_ratio and self.racing:
-            slower = self.figure < 1.0
-            word = "slower" if slower else "faster"
-            shown = _shown(self, (lambda ratio: 1 / ratio) if slower else float, _times)
-            return f"is {shown[0]} times {word} than the default{shown[1]}"
-        saved = (lambda ratio: 1 - 1 / ratio) if self.is_ratio else float
-        more = saved(self.figure) < 0
-        amount = _per_cent if self.is_ratio else _four_digits
-        shown = _shown(self, (lambda figure: -saved(figure)) if more else saved, amount)
-        return f"costs {shown[0]} {'more' if more else 'less'} than the default{shown[1]}"
+        verb = "is" if self.is_ratio and self.racing else "costs"
+        how = gain(self.default_cost, self.incumbent_cost, racing=self.racing)
+        return f"{verb} {how} than the default{self._interval()}"
+
+    def _interval(self) -> str:
+        if self.low is None or self.high is None:
+            return ""
+        worse = self.figure < (1.0 if self.is_ratio else 0.0)
+        ends = sorted(
+            _amount(figure, is_ratio=self.is_ratio, racing=self.racing, worse=worse)
+            for figure in (self.low, self.high)
+        )
+        low, high = (_in_words(end, is_ratio=self.is_ratio, racing=self.racing) for end in ends)
+        # "−3 % to 12 %": a dash between would be read as a minus.
+        return f" (95 % {low.removesuffix(' %')}{' to ' if ends[0] < 0 else '–'}{high})"
 
     def _doubt(self) -> str:
         if self.low is None or self.high is None:
@@ -242,25 +247,38 @@ def _wilcoxon(own: Floats, other: Floats) -> float:
     return float(wilcoxon(differences).pvalue)
 
 
-def _shown(
-    verdict: Verdict, value: Callable[[float], float], words: Callable[[float], str]
-) -> tuple[str, str]:
-    """Return the figure and its interval, both turned to what is told of them."""
-    if verdict.low is None or verdict.high is None:
-        return words(value(verdict.figure)), ""
-    low, high = sorted((value(verdict.low), value(verdict.high)))
-    # "−3 % to 12 %": a dash between would be read as a minus.
-    between = "–" if low >= 0 else " to "
-    shown = f"{words(low).removesuffix(' %')}{between}{words(high)}"
-    return words(value(verdict.figure)), f" (95 % {shown})"
+def gain(default: float, incumbent: float, *, racing: bool) -> str:
+    """Return how much better one mean cost is than another.
+
+    >>> gain(3.2, 2.0, racing=True), gain(2.0, 3.0, racing=True)
+    ('1.60 times faster', '1.50 times slower')
+    >>> gain(4.0, 3.0, racing=False), gain(1.0, -0.5, racing=False)
+    ('25 % less', '1.5 less')
+    """
+    is_ratio = min(default, incumbent) > 0
+    figure = default / incumbent if is_ratio else default - incumbent
+    worse = incumbent > default
+    amount = _amount(figure, is_ratio=is_ratio, racing=racing, worse=worse)
+    text = _in_words(amount, is_ratio=is_ratio, racing=racing)
+    if is_ratio and racing:
+        return f"{text} times {'slower' if worse else 'faster'}"
+    return f"{text} {'more' if worse else 'less'}"
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:,.0f}"
+def _amount(figure: float, *, is_ratio: bool, racing: bool, worse: bool) -> float:
+    """Return the number that is told of a figure: a speed-up, a share saved, or a difference."""
+    if is_ratio and racing:
+        return 1 / figure if worse else figure
+    saved = 1 - 1 / figure if is_ratio else figure
+    return -saved if worse else saved
 
 
-def _per_cent(share: float) -> str:
-    return f"{100 * share:.0f} %" if abs(share) >= 0.1 else f"{100 * share:.1f} %"
+def _in_words(amount: float, *, is_ratio: bool, racing: bool) -> str:
+    if not is_ratio:
+        return _four_digits(amount)
+    if racing:
+        return f"{amount:.2f}" if amount < 10 else f"{amount:,.0f}"
+    return f"{100 * amount:.0f} %" if abs(amount) >= 0.1 else f"{100 * amount:.1f} %"
 
 
 def _four_digits(value: float) -> str:

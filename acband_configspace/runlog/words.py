@@ -6,6 +6,7 @@ import math
 
 from acband_configspace.runlog.estimates import Comparison
 from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.verdict import gain
 
 
 def number(value: float) -> str:
@@ -71,38 +72,18 @@ def _compared(run: Run, comparison: Comparison) -> str:
     at_least = "at least " if comparison.at_least else ""
     default = f"{at_least}{number(comparison.default_mean)}"
     means = f"{number(comparison.incumbent_mean)} instead of {default} on the mean"
-    ratio = comparison.ratio
-    if ratio is None:
+    if comparison.ratio is None:
         return f"costs {means}"
-    if run.racing:
-        text = (
-            f"is {at_least}{_times(ratio)} times as fast as the default{_times_range(comparison)}"
-        )
-    else:
-        text = f"costs {_per_cent(1 - 1 / ratio)} than the default{_per_cent_range(comparison)}"
-    return f"{text}: {means}"
+    verb = "is" if run.racing else "costs"
+    how = gain(comparison.default_mean, comparison.incumbent_mean, racing=run.racing)
+    return f"{verb} {at_least}{how} than the default{_interval(run, comparison)}: {means}"
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:,.0f}"
-
-
-def _times_range(comparison: Comparison) -> str:
+def _interval(run: Run, comparison: Comparison) -> str:
     if comparison.ratio_interval is None:
         return ""
-    low, high = comparison.ratio_interval
-    return f" (95%: {_times(low)} to {_times(high)})"
-
-
-def _per_cent(saved: float) -> str:
-    return f"{saved:.0%} less" if saved >= 0 else f"{-saved:.0%} more"
-
-
-def _per_cent_range(comparison: Comparison) -> str:
-    if comparison.ratio_interval is None:
-        return ""
-    low, high = (1 - 1 / ratio for ratio in comparison.ratio_interval)
-    return f" (95%: {_per_cent(low)} to {_per_cent(high)})"
+    low, high = (gain(ratio, 1.0, racing=run.racing) for ratio in comparison.ratio_interval)
+    return f" (95 %: {low} to {high})"
 
 
 def _not_met(run: Run, comparison: Comparison, name: str) -> str:

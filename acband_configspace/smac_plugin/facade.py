@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import smac
 from ConfigSpace import Configuration
@@ -29,6 +29,7 @@ from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import Statistic
+from acband_configspace.errors import RunInterrupted
 from acband_configspace.running import Clock, ScriptReport
 from acband_configspace.smac_plugin.check import rehearse
 from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
@@ -37,7 +38,7 @@ from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBan
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
 from acband_configspace.smac_plugin.options import check_run_options
-from acband_configspace.smac_plugin.progress import ProgressCallback
+from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
@@ -107,8 +108,8 @@ class ACBandFacade(RandomFacade):
         The exit codes with which a binary says that it came to its end: 0 by default. SAT solvers
         exit with 10 or 20.
     progress : bool | None
-        Whether to show a :class:`ProgressCallback`: by default if the standard error stream is a
-        terminal and no such callback is given.
+        Whether to show a :class:`ProgressCallback`: by default in a notebook, or if the standard
+        error stream is a terminal, and no such callback is given.
     test_instances : list of str | None
         The incumbent and the default are run on them at the end, and compared: see
         ``test_results``.
@@ -350,7 +351,9 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def optimize(self, *, data_to_scatter: dict[str, Any] | None = None) -> Configuration:
         """Run to the end of the plan or to a limit, and return the winner.
 
-        Interrupted, it leaves a run that goes on when it is started again.
+        Interrupted, it leaves a run that goes on when it is started again. Ctrl-C says where the
+        run is, in three lines, and raises :class:`~acband_configspace.errors.RunInterrupted`: a
+        KeyboardInterrupt, which ends a script that does not catch it with exit status 130.
 
         Parameters
         ----------
@@ -364,6 +367,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         try:
             with exit_on_sigterm():
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
+        except KeyboardInterrupt as interrupt:
+            self._interrupted(interrupt)
         finally:
             self._close_runner()
             for progress in self._displays:
@@ -372,6 +377,17 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         if self._test_instances is not None and incumbent is not None:
             self._test(incumbent, self._test_instances)
         return incumbent
+
+    def _interrupted(self, interrupt: KeyboardInterrupt) -> NoReturn:
+        """Say where the run is, and let the interrupt go on its way."""
+        for progress in self._displays:
+            progress.close()
+        self.optimizer.save()
+        summary = how_it_stands(self.optimizer)
+        print(summary, file=sys.stderr)
+        if in_notebook():  # which would take SystemExit for an attempt to leave it
+            raise interrupt
+        raise RunInterrupted(summary) from None
 
     def _test(self, incumbent: Configuration, instances: Sequence[str]) -> None:
         """Run the incumbent and the default on the test instances, and say how they compare."""
@@ -459,6 +475,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 
     def _update_dependencies(self) -> None:
         self._runhistory = LinearRunHistory()
+        self._runhistory.number_of = lambda one: self.intensifier.configurations.number_of(one)
         if self._runner is None:
             self._runner = self._own_runner
         super()._update_dependencies()
@@ -477,7 +494,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
-    wanted = sys.stderr.isatty() if progress is None else progress
+    wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
 
 

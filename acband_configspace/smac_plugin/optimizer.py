@@ -95,6 +95,9 @@ class ACBandOptimizer(SMBO):
         if self._all_crashed:
             self.reset()
         self._stop = False  # what a callback stopped may go on
+        if self._runner is not None and not self._runner.is_running():
+            # An interrupt lost them, and SMAC stops at n_trials before their turn comes again.
+            self._acband.hand_out_again()
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
@@ -153,6 +156,7 @@ class ACBandOptimizer(SMBO):
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
+        self._acband.take_beforehand(info, value)  # it has its number before it has its id
         super().tell(info, value, save=False)
         since = time.monotonic() - self._last_save
         if save and since > max(SAVE_INTERVAL, self._save_seconds / SAVE_SHARE):
@@ -333,13 +337,20 @@ class ACBandOptimizer(SMBO):
             saved = dict(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):  # torn, or not there: the journal has the races
             logger.debug("%s cannot be read.", path)
-        self._walltime_before = max(walltime, saved.get("used_walltime", 0.0))
+        self._walltime_before = max(walltime, _seconds(saved, "used_walltime"))
         self._used_target_function_walltime = max(
-            self._used_target_function_walltime, saved.get("used_target_function_walltime", 0.0)
+            self._used_target_function_walltime, _seconds(saved, "used_target_function_walltime")
         )
         self._used_target_function_cputime = max(
-            self._used_target_function_cputime, saved.get("used_target_function_cputime", 0.0)
+            self._used_target_function_cputime, _seconds(saved, "used_target_function_cputime")
         )
+
+
+def _seconds(saved: Mapping[str, Any], name: str) -> float:
+    """Return a number of seconds, 0 if that is not what is there."""
+    value = saved.get(name)
+    is_number = isinstance(value, (int, float)) and math.isfinite(value)
+    return float(value) if is_number and value is not None else 0.0
 
 
 def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,6 +138,7 @@ class PendingRaces:
         """Queue the trials that were handed out and whose results will not come any more."""
         needed = [race for race in self._running() if self._needed(race.race)]
         self._awaited.clear()
+        self._queue.clear()
         for race in needed:
             self.add(race)
 

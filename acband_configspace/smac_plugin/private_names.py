@@ -57,6 +57,7 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_data": "the trials",
         "_ids_config": "the configuration of a number",
         "_min_cost_per_config": "kept up to date by our _add",
+        "_n_id": "set, so that configurations have one number everywhere",
         "_num_trials_per_config": "kept up to date by our _add",
         "_objective_bounds": "kept up to date by our _add",
         "_running_trials": "kept up to date by our _add",

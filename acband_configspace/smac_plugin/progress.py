@@ -1,8 +1,9 @@
-"""Shows how far a run is, in a terminal."""
+"""Shows how far a run is, in a terminal or a notebook."""
 
 from __future__ import annotations
 
 import atexit
+import importlib
 import logging
 import math
 import sys
@@ -10,8 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.jupyter import JupyterMixin
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -21,15 +24,21 @@ from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 
 from acband_configspace.core.engine import Position
+from acband_configspace.runlog.words import counted
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.scenario import trial_limit
+from acband_configspace.smac_plugin.standing import Standing
 
 #: Seconds between two pictures: more would cost time that the races need.
 REFRESH_INTERVAL = 0.2
 
 
+#: How wide the bar may be, in characters.
+LEAST_BAR, LONGEST_BAR = 5, 30
+
+
 @dataclass(frozen=True)
-class Progress:
+class Progress(JupyterMixin):
     """How far a run is."""
 
     position: Position
@@ -45,8 +54,8 @@ class Progress:
     """Racers that run, as far as there are workers for them."""
     cpu_seconds: float
     """The CPU time of all trials so far."""
-    incumbent: int | None
-    """The number of the incumbent; 0 is the default configuration."""
+    standing: Standing | None
+    """Who leads and how good it is."""
     elapsed: float
     """Seconds since the start."""
     limit: float
@@ -60,18 +69,15 @@ class Progress:
         intensifier = smbo.intensifier
         assert isinstance(intensifier, ACBandIntensifier)
         n_open = smbo.runhistory.submitted - smbo.runhistory.finished
-        incumbent = next(iter(intensifier.get_incumbents()), None)
         return cls(
             position=intensifier.position,
             n_races=intensifier.n_races,
             n_trials=smbo.runhistory.finished,
-            n_configs=intensifier.engine.n_entered,
+            n_configs=len(smbo.runhistory.config_ids),
             most_trials=trial_limit(smbo._scenario),
             n_running=max(0, min(n_open, smbo._scenario.n_workers)),
             cpu_seconds=smbo.used_target_function_cputime,
-            incumbent=None
-            if incumbent is None
-            else intensifier.configurations.number_of(incumbent),
+            standing=Standing.of(smbo),
             elapsed=smbo.used_walltime,
             limit=smbo._scenario.walltime_limit,
             finished=intensifier.finished is not None,
@@ -100,40 +106,89 @@ class Progress:
             return max(0.0, self.limit - self.elapsed)
         return self.elapsed * (1.0 - self.share) / self.share if self.share else math.inf
 
-    def lines(self) -> tuple[str, str]:
-        """Return where the run is, and what it has used."""
+    @property
+    def measured(self) -> str:
+        """What the bar shows a share of, and how long it will take."""
+        if self.finished:
+            return f"finished after {clock(self.elapsed)}"
+        if math.isfinite(self.limit):
+            whole = clock(self.limit)
+        elif math.isfinite(self.most_trials):
+            whole = f"{self.most_trials:,.0f} trials"
+        else:
+            whole = f"pass {self.position.pass_number}"
+        return f"{self.share:.0%} of {whole}, {clock(self.seconds_left)} left"
+
+    @property
+    def place(self) -> str:
+        """Where the run is."""
         position = self.position
         parts = [f"pass {position.pass_number}"]
         if position.n_epochs != 1:
             parts.append(f"epoch {_out_of(position.epoch, position.n_epochs)}")
         parts.append(f"{'playoff, ' if position.is_playoff else ''}round {position.round}")
-        parts.append(f"{self.n_trials:,} trials of {self.n_configs:,} configurations")
-        racers = "1 racer" if self.n_running == 1 else f"{self.n_running} racers"
-        used = [
-            f"{racers} running",
-            f"CPU {clock(self.cpu_seconds)}",
-            f"incumbent: {_name(self.incumbent)}",
-            f"{clock(self.elapsed)} elapsed",
-            "finished" if self.finished else f"{clock(self.seconds_left)} left",
-        ]
-        return " · ".join(parts), " · ".join(used)
+        return " · ".join(parts)
 
-    def __rich__(self) -> Group:
-        where, used = self.lines()
+    @property
+    def used(self) -> str:
+        """What it has used."""
+        racers = "1 racer" if self.n_running == 1 else f"{self.n_running} racers"
+        return (
+            f"{self.n_trials:,} trials of {self.n_configs:,} configurations · {racers} running · "
+            f"CPU {clock(self.cpu_seconds)} · {clock(self.elapsed)} elapsed"
+        )
+
+    def lines(self) -> tuple[str, str, str]:
+        """Return what the bar measures, who leads, and where the run is: the first ones first."""
+        leader = "none yet" if self.standing is None else str(self.standing)
+        return self.measured, f"incumbent: {leader}", f"{self.place} · {self.used}"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it: in a narrow window the bar makes room for the words."""
+        measured, leader, place = self.lines()
+        room = options.max_width - len(f"AC-Band  {measured}")
         head = Table.grid(padding=(0, 1))
-        bar = ProgressBar(total=1.0, completed=self.share, width=30)
-        head.add_row(Text("AC-Band", style="bold"), bar, Text(where, no_wrap=True))
-        return Group(head, Text(used, style="dim", no_wrap=True, overflow="ellipsis"))
+        cells: list[RenderableType] = [Text("AC-Band", style="bold")]
+        if room >= LEAST_BAR:
+            cells.append(ProgressBar(total=1.0, completed=self.share, width=min(LONGEST_BAR, room)))
+        head.add_row(*cells, Text(measured, no_wrap=True, overflow="ellipsis"))
+        yield head
+        yield Text(leader, no_wrap=True, overflow="ellipsis")
+        yield Text(place, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def how_it_stands(smbo: SMBO) -> str:
+    """Return three lines for who stops a run: where it is, the incumbent, how it goes on."""
+    progress = Progress.of(smbo)
+    standing = progress.standing
+    if standing is None:
+        leader = "No race is over yet, so there is no incumbent."
+    else:
+        met = counted(standing.n_common, "common instance")
+        compared = "" if standing.gain is None or standing.is_default else f" on {met}"
+        leader = f"The incumbent is {standing}{compared}: {standing.values}"
+    return (
+        f"Interrupted in {progress.place.replace(' · ', ', ')}, after {progress.n_trials:,} trials "
+        f"of {progress.n_configs:,} configurations and {clock(progress.elapsed)}.\n"
+        f"{leader}\n"
+        f"Started again, the run goes on from there: {smbo._scenario.output_directory}"
+    )
+
+
+def in_notebook() -> bool:
+    """Return whether this is Jupyter, or something like it, as rich sees it."""
+    return Console().is_jupyter
 
 
 class ProgressCallback(Callback):
-    """Shows how far a run is: its epoch and round, races, racers, CPU time, incumbent, time left.
+    """Shows how far a run is: what share is over, the incumbent and how good it is, the round.
 
-    :class:`ACBandFacade` adds one by itself when it runs in a terminal (``progress=False`` keeps
-    it from doing so). For a stock facade of SMAC with our intensifier, pass it in ``callbacks``.
+    :class:`ACBandFacade` adds one by itself when it runs in a terminal or a notebook
+    (``progress=False`` keeps it from doing so). For a stock facade of SMAC with our intensifier,
+    pass it in ``callbacks``.
 
     It draws only while ``optimize`` runs: in ask/tell the loop is the user's own, and so is the
-    screen. Where the output is no terminal it is silent.
+    screen. Where the output is neither a terminal nor a notebook it is silent.
 
     Parameters
     ----------
@@ -147,6 +202,7 @@ class ProgressCallback(Callback):
         self._console = console
         self._console_in_use: Console | None = None
         self._live: Live | None = None
+        self._cell: Any = None
         self._open = ExitStack()
         self._last = -math.inf
 
@@ -157,10 +213,15 @@ class ProgressCallback(Callback):
                 f"ProgressCallback needs an ACBandIntensifier but got {smbo.intensifier!r}"
             )
         console = Console(stderr=True) if self._console is None else self._console
-        if not console.is_terminal:
+        if not (console.is_terminal or console.is_jupyter):
             return
         self.close()
         self._console_in_use = console
+        if console.is_jupyter:
+            # An output of the cell that is replaced: rich's own way needs ipywidgets for it.
+            display = importlib.import_module("IPython.display").display
+            self._cell = display(Progress.of(smbo), display_id=True)
+            return
         # No thread draws: targets may fork this process. What the script prints to a file or
         # a pipe must go on to do so.
         self._live = Live(
@@ -201,15 +262,19 @@ class ProgressCallback(Callback):
 
     def close(self) -> None:
         """Stop drawing and give the terminal back; also when nothing was drawn."""
-        self._live = None
+        self._live = self._cell = None
         self._open.close()
         atexit.unregister(self.close)
 
     def _draw(self, smbo: SMBO) -> None:
         now = time.monotonic()
-        if self._live is not None and now - self._last >= REFRESH_INTERVAL:
+        if now - self._last < REFRESH_INTERVAL:
+            return
+        if self._live is not None:
             self._live.update(Progress.of(smbo), refresh=True)
-            self._last = now
+        elif self._cell is not None:
+            self._cell.update(Progress.of(smbo))
+        self._last = now
 
 
 @contextmanager
@@ -243,9 +308,3 @@ def clock(seconds: float) -> str:
 
 def _out_of(number: int, total: int | None) -> str:
     return f"{number}" if total is None else f"{number} of {total}"
-
-
-def _name(incumbent: int | None) -> str:
-    if incumbent is None:
-        return "none yet"
-    return "the default" if incumbent == 0 else f"configuration {incumbent}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ConfigSpace import Configuration
 from smac.runhistory.dataclasses import (
@@ -20,6 +22,9 @@ from smac.utils.numpyencoder import NumpyEncoder
 
 from acband_configspace.smac_plugin.trial_values import is_result
 
+#: The ids of configurations that were told and take no part start here.
+FIRST_FOREIGN = 10**9
+
 
 class LinearRunHistory(RunHistory):
     """A run history for one objective and no fidelities that stays fast however long it gets.
@@ -30,12 +35,24 @@ class LinearRunHistory(RunHistory):
     which is infinite if it has no other results: whoever looks for the lowest must not find it.
     """
 
+    number_of: Callable[[Configuration], int | None] | None = None
+    """The number that a configuration has in the journal, the report and the logs: its id here."""
+
     def reset(self) -> None:
         """Forget all trials."""
         super().reset()
         self._running_by_key: dict[TrialKey, TrialInfo] = {}
         self._known_costs: dict[int, tuple[float, int]] = {}
         self._lowest, self._highest = math.inf, -math.inf
+
+    def add(self, config: Configuration, *args: Any, **options: Any) -> None:
+        """Add a trial; a configuration has the same number here as elsewhere."""
+        if self.number_of is not None and config not in self._config_ids:
+            number = self.number_of(config)
+            # SMAC counts on from here. What AC-Band never drew has none: far from those it draws.
+            self._n_id = FIRST_FOREIGN + len(self._config_ids) if number is None else number - 1
+        super().add(config, *args, **options)
+        self._n_id = len(self._config_ids)  # as SMAC's statistics have it
 
     def average_cost(
         self,

@@ -116,7 +116,7 @@ def test_what_is_written_is_read_again(new: bool) -> None:
 
 
 def test_the_old_format_names_what_it_cannot_express() -> None:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="cannot be written as old PCS") as caught:
         write_pcs(read_pcs(NEW, "f"), new=False)
     message = str(caught.value)
     assert "the condition of either" in message

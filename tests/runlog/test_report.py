@@ -172,13 +172,16 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "pattern"),
     [
-        ({"n_trials": 600}, r"^Configuration #\d+ costs \d+% less than the default: .* instead of"),
+        (
+            {"n_trials": 600},
+            r"^Configuration #\d+ costs \d+ % less than the default: .* instead",
+        ),
         (
             {"settings": Settings(playoff=30, k=4), "n_trials": 1500},
-            r"costs \d+% less than the default \(95%: \d+% less to \d+% less\): "
+            r"costs \d+ % less than the default \(95 %: \d+ % less to \d+ % less\): "
             r".* on the \d+ training instances that both have met",
         ),
-        ({"racing": True}, r"is at least [\d.]+ times as fast as the default: "),
+        ({"racing": True}, r"is at least [\d.]+ times faster than the default: "),
         ({"cost": lambda values, key: values["x"] - 7}, r"costs -\S+ instead of -2 on the mean"),
         ({"cost": lambda values, key: abs(values["x"] - 5)}, r"^The default configuration itself"),
         ({"cost": lambda values, key: float("inf")}, r"^No configuration has finished a race"),

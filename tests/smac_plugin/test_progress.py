@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ConfigSpace import ConfigurationSpace, Float
+from ConfigSpace import Configuration, ConfigurationSpace, Float
 from rich.console import Console
 from smac import RandomFacade, Scenario
 from smac.callback import Callback
@@ -25,6 +25,7 @@ from smac.runhistory.dataclasses import TrialValue
 from targets import only
 
 from acband_configspace import ACBandFacade, ACBandIntensifier, ProgressCallback
+from acband_configspace.errors import RunInterrupted
 from acband_configspace.smac_plugin.progress import clock
 
 
@@ -59,14 +60,26 @@ def test_it_shows_where_the_run_is(tmp_path: Path) -> None:
     )
     facade.optimize()
     text = text_of(console)
+    assert re.search(r"0% of 100 trials, \? left", text)
     assert "pass 1 · round 1 · 0 trials of" in text
-    last = text.strip().splitlines()[-2:]
+    bar, leader, place = (line.strip() for line in text.strip().splitlines()[-3:])
+    assert re.search(r"finished after \d:\d\d$", bar)
+    number = facade.runhistory.get_config_id(only(facade.intensifier.get_incumbent()))
+    assert re.fullmatch(rf"incumbent: #{number}, [\d.]+ % less than the default", leader)
     n_configs = len(facade.runhistory.get_configs())
-    assert f"100 trials of {n_configs} configurations" in last[0]
-    number = facade.intensifier.configurations.number_of(only(facade.intensifier.get_incumbent()))
-    assert "0 racers running" in last[1]
-    assert f"incumbent: configuration {number}" in last[1]
-    assert last[1].endswith("finished")
+    assert f"100 trials of {n_configs} configurations · 0 racers running" in place
+
+
+def test_at_40_columns_what_matters_stays(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=40)
+    callback = ProgressCallback(console=console)
+    facade = ACBandFacade(scenario(tmp_path), cost, callbacks=[callback], logging_level=False)
+    facade.optimize()
+    text = text_of(console)
+    assert all(len(line.rstrip()) <= 40 for line in text.splitlines())
+    assert re.search(r"^AC-Band .*\d% of 100 trials, \S+ left *$", text, re.M)
+    number = facade.runhistory.get_config_id(only(facade.intensifier.get_incumbent()))
+    assert re.search(rf"^incumbent: #{number}, [\d.]+ % less than the", text, re.M)
 
 
 def test_it_works_with_a_stock_facade(tmp_path: Path) -> None:
@@ -207,9 +220,36 @@ def test_it_is_on_by_default_in_a_terminal_with_logs_above_it(tmp_path: Path) ->
 
 def test_ctrl_c_ends_it_and_shows_the_cursor(tmp_path: Path) -> None:
     code, shown = in_terminal(tmp_path, 100_000, interrupt=True)
-    assert code != 0
-    assert "KeyboardInterrupt" in shown
+    assert code == 130
+    assert "Traceback" not in shown
+    where, leader, further = shown.strip().splitlines()[-3:]
+    assert re.search(r"Interrupted in pass \d, round \d, after \d+ trials of \d+ conf", where)
+    assert re.match(r"The incumbent is #\d+.*: x=0\.\d+|No race is over yet", leader)
+    assert str(tmp_path / "out") in further
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+
+
+def test_ctrl_c_reaches_the_script_as_a_keyboard_interrupt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interrupts = iter([False] * 40 + [True])
+
+    def target(config: Configuration, seed: int = 0) -> float:
+        if next(interrupts, False):
+            raise KeyboardInterrupt
+        return float(config["x"])
+
+    facade = ACBandFacade(scenario(tmp_path), target, logging_level=False)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        facade.optimize()
+    assert isinstance(caught.value, RunInterrupted)
+    assert caught.value.code == 130
+    assert capsys.readouterr().err.strip() == caught.value.summary
+    n_lines = len(caught.value.summary.splitlines())
+    assert n_lines == 3
+    assert "after 40 trials" in caught.value.summary
+    facade.optimize()
+    assert facade.runhistory.finished == 100
 
 
 def test_the_clock() -> None:

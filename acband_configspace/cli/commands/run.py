@@ -88,8 +88,6 @@ def run(arguments: argparse.Namespace) -> int:
             incumbent = facade.optimize()
         except KeyboardInterrupt:
             again = ["acband", *(word for word in arguments.words if word != "--fresh")]
-            print(f"\nInterrupted. The run is in {output}", file=sys.stderr)
-            print(_how_good(output), file=sys.stderr)
             print(f"To go on: {shlex.join(again)}", file=sys.stderr)
             return exit_codes.INTERRUPTED
     if abort.reason is not None:
