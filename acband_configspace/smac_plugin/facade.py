@@ -223,6 +223,11 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             intensifier,
             {**options, "racing": racing, "additional_configs": added},
         )
+        if intensifier.settings.proposals == "selector":
+            raise ValueError(
+                "proposals must not be 'selector' in ACBandFacade, which has no model: give it to "
+                "the intensifier of another of SMAC's facades"
+            )
         self._identity = identity_of(
             scenario,
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
