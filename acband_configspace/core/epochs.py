@@ -66,20 +66,21 @@ class EpochOutline:
     def checked(
         cls,
         k: int,
-        alpha: float,
+        alpha: float | None,
         delta: float,
-        n_candidates: int | None,
-        n0: int | None,
+        n_candidates: int | None = None,
+        n0: int | None = None,
         *,
         n_epochs: int | None = None,
         supply: Supply = UNLIMITED,
         playoff: int = 0,
         set_aside: bool = True,
     ) -> EpochOutline:
-        """Return the outline, or say which argument is wrong."""
+        """Return the outline, or say which argument is wrong; without α it is the paper's 0.05."""
         playoff = whole_number("playoff", playoff, at_least=0)
         k = whole_number("k", k, at_least=2)
-        alpha, delta = probability("alpha", alpha), probability("delta", delta)
+        alpha = probability("alpha", 0.05 if alpha is None else alpha)
+        delta = probability("delta", delta)
         if n_candidates is None:
             wanted = max(1, math.ceil(math.log(delta) / math.log1p(-alpha)))  # N_{α,δ}
         else:

@@ -51,6 +51,10 @@ class Memory:
         """Return what a run's cost is known to exceed."""
         return self._bounds.get((configuration, instance), -math.inf)
 
+    def bounds(self, configuration: int) -> dict[int, float]:
+        """Return what a configuration's costs are known to exceed, by instance."""
+        return {i: bound for (number, i), bound in self._bounds.items() if number == configuration}
+
     def cost(self, configuration: int, instance: int) -> float | None:
         """Return what a run came to, None if that is not known."""
         return self._costs.get(configuration, {}).get(instance)

@@ -8,6 +8,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from ConfigSpace import Configuration
@@ -28,6 +29,7 @@ from acband_configspace.core.search_plan import SearchSchedule, search_schedule
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
+from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import Recorded
 from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
@@ -79,9 +81,23 @@ class _Lead:
     """Who took the lead, and when."""
 
     number: int
-    estimate: float
     n_trials: int
     walltime: float
+
+
+@dataclass(frozen=True)
+class _EngineCosts:
+    """What the engine knows of configurations, by what instance numbers stand for."""
+
+    engine: Engine
+
+    def costs(self, configuration: int) -> dict[InstanceKey, float]:
+        known = self.engine.known_costs(configuration)
+        return {self.engine.key(instance): cost for instance, cost in known.items()}
+
+    def bounds(self, configuration: int) -> dict[InstanceKey, float]:
+        known = self.engine.known_bounds(configuration)
+        return {self.engine.key(instance): bound for instance, bound in known.items()}
 
 
 class ACBandIntensifier(AbstractIntensifier):
@@ -196,7 +212,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._begun_with: RunHistory | None = None
         self._recorder: Recorder | None = None
         self._n_planned = 0
-        self._n_incumbents = 0
+        self._leaders: list[int] = []
         self._led_by: int | None = None
         self._any_success = False
         self._first_reason: str | None = None
@@ -265,6 +281,19 @@ class ACBandIntensifier(AbstractIntensifier):
             ],
             "finished": engine.finished,
         }
+
+    @property
+    def trajectory(self) -> list[TrajectoryItem]:
+        """Who led since when, and what it costs by all that is known now, as in the report."""
+        if self._engine is not None:
+            curve = estimated(_EngineCosts(self._engine), self._leaders)
+            for item, cost in zip(self._trajectory, curve, strict=False):
+                item.costs = [math.nan if cost.best is None else cost.best]
+        return self._trajectory
+
+    def save(self, filename: str | Path) -> None:  # noqa: D102
+        _ = self.trajectory  # whose costs are estimated when it is looked at
+        super().save(filename)
 
     def __iter__(self) -> Iterator[TrialInfo]:
         """Yield the trials of races that may run now; ends when it has to wait, or is finished.
@@ -555,7 +584,7 @@ class ACBandIntensifier(AbstractIntensifier):
         number = self.engine.leader
         if number is not None and number != self._led_by:
             self._led_by = number
-            self._leads.append(_Lead(number, self.engine.estimate, *self._moment))
+            self._leads.append(_Lead(number, *self._moment))
 
     def _follow_leader(self) -> None:
         """Make the leader the incumbent."""
@@ -563,21 +592,21 @@ class ACBandIntensifier(AbstractIntensifier):
         if number is not None and number != self._led_by:
             self._led_by = number
             moment = (self.runhistory.finished, self.used_walltime)
-            self._leads.append(_Lead(number, self.engine.estimate, *moment))
+            self._leads.append(_Lead(number, *moment))
         for lead in self._leads:
             self._add_to_trajectory(lead)
         self._leads.clear()
 
     def _add_to_trajectory(self, lead: _Lead) -> None:
-        self._n_incumbents += 1
+        self._leaders.append(lead.number)
         self._incumbents = [self.configurations[lead.number]]
-        if self._n_incumbents <= len(self._trajectory):  # SMAC has it from an earlier process
+        if len(self._leaders) <= len(self._trajectory):  # SMAC has it from an earlier process
             return
         self._incumbents_changed += 1
         self._trajectory.append(
             TrajectoryItem(
                 config_ids=[self.runhistory.get_config_id(self._incumbents[0])],
-                costs=[lead.estimate],
+                costs=[math.nan],  # see trajectory
                 trial=lead.n_trials,
                 walltime=lead.walltime,
             )

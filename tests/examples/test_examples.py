@@ -114,7 +114,7 @@ def test_auctions_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_comparison_measures_all_methods(tmp_path: Path) -> None:
     table, picture = tmp_path / "table.csv", tmp_path / "picture.png"
     options = (
-        *("--seconds", 20, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
+        *("--seconds", 12, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
         *("--methods", "acband", "hyperband", "--keep", tmp_path / "runs"),
     )
     output = run_example("compare_with_smac", *options)

@@ -17,13 +17,9 @@ from smac.initial_design import (
     LatinHypercubeInitialDesign,
     SobolInitialDesign,
 )
-from targets import a_scenario, a_space, exact, noisy, races_of
+from targets import a_scenario, a_space, exact, noisy, quiet, races_of
 
 from acband_configspace import ACBandFacade
-
-
-def quiet(scenario: Scenario, target: Callable[..., Any], **options: Any) -> ACBandFacade:
-    return ACBandFacade(scenario, target, logging_level=False, **options)
 
 
 def test_parts_of_smacs_are_taken_and_named_in_one_warning(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from table_helpers import constant_table
 
 from acband_configspace.benchmark import RuntimeTable, load_shipped, synthetic_table
 from acband_configspace.benchmark.methods import caps_kernel as kernel
@@ -13,10 +14,6 @@ from acband_configspace.benchmark.methods.account import CPU_TIME_WITH_REPEATS, 
 from acband_configspace.benchmark.methods.capsandruns import CapsAndRuns, caps_rules
 from acband_configspace.benchmark.methods.impatient import ImpatientCapsAndRuns
 from acband_configspace.benchmark.methods.method import Method
-
-
-def constant_table(*seconds: float, n_instances: int = 50, cutoff: float = 900.0) -> RuntimeTable:
-    return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
 
 
 @pytest.mark.parametrize(

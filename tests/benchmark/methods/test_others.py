@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from table_helpers import constant_table
 
-from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
+from acband_configspace.benchmark import simulate, synthetic_table
 from acband_configspace.benchmark.methods.acband import ACBand
 from acband_configspace.benchmark.methods.leapsandbounds import LeapsAndBounds
 from acband_configspace.benchmark.methods.method import Method
@@ -16,11 +17,6 @@ from acband_configspace.benchmark.methods.procrastination_confidence import (
 )
 from acband_configspace.benchmark.methods.registry import METHODS, Setting, build
 from acband_configspace.benchmark.methods.uniform_racing import UniformRacing
-
-
-def constant_table(*seconds: float, n_instances: int = 60, cutoff: float = 900.0) -> RuntimeTable:
-    return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
-
 
 SEQUENTIAL = [LeapsAndBounds(), StructuredProcrastination(), ProcrastinationWithConfidence()]
 
@@ -81,7 +77,7 @@ def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below() -> None:
 
 def test_leaps_and_bounds_resumes_its_runs() -> None:
     """13 phases, and yet no second of any of the 60 instances is paid twice."""
-    result = LeapsAndBounds().run(constant_table(30.0), seed=0)
+    result = LeapsAndBounds().run(constant_table(30.0, n_instances=60), seed=0)
     assert result.cpu_time == pytest.approx(60 * 30.0)
     n_runs = result.extra["n_runs_of_a_configuration"]
     assert result.cpu_time_with_repeats <= n_runs * 30.0
