@@ -223,6 +223,11 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             intensifier,
             {**options, "racing": racing, "additional_configs": added},
         )
+        if intensifier.settings.proposals == "selector":
+            raise ValueError(
+                "proposals must not be 'selector' in ACBandFacade, which has no model: give it to "
+                "the intensifier of another of SMAC's facades"
+            )
         self._identity = identity_of(
             scenario,
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
@@ -494,6 +499,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
+    if sys.stderr is None:  # closed, as by a daemon: nobody would see it
+        progress = False
     wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
 

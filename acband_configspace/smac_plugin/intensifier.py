@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
@@ -35,7 +35,7 @@ from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.descriptions import describe
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, TrialOn
-from acband_configspace.smac_plugin.proposals import Proposals
+from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
     refuse_unsupported,
@@ -118,9 +118,10 @@ class ACBandIntensifier(AbstractIntensifier):
     first_pass : int
         How many trials the first pass may take. Further ones are half as long again with
         ``racing``, otherwise twice as long.
-    proposals : "uniform" | "learned" | Proposals
+    proposals : "uniform" | "learned" | "selector" | Proposals
         Where new configurations come from: all uniformly at random; or half of them, the others
-        near the best so far; or as an object of your own proposes them.
+        near the best so far; or, in a stock facade, from SMAC's own selector, so that its model
+        and acquisition function have a say; or as an object of your own proposes them.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     memory : bool | None
@@ -384,7 +385,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._moments = {race.id: (race.n_trials, race.walltime) for race in races}
         given = self._given()
         self._configurations = Configurations(
-            self._scenario.configspace, given, seed=self._seed, proposals=self.settings.proposals
+            self._scenario.configspace, given, seed=self._seed, proposals=self._proposals()
         )
         if self._configurations.draw(2) < 2:
             raise ValueError(
@@ -620,6 +621,17 @@ class ACBandIntensifier(AbstractIntensifier):
             self._incumbents = [config]
 
     # --- the beginning -----------------------------------------------------------------------
+
+    def _proposals(self) -> Proposals | None:
+        """Return who proposes new configurations, None if all are uniform."""
+        wanted = self.settings.proposals
+        if wanted == "learned":
+            return Learned(self._scenario.configspace, seed=self._seed)
+        if wanted == "selector":
+            # Before there is a facade there is no selector: a plan can be looked at without.
+            selector = self._config_selector
+            return None if selector is None else FromSelector(selector)
+        return None if wanted == "uniform" else cast(Proposals, wanted)
 
     def _given(self) -> list[Configuration]:
         """Return θ_0, what the user adds, and what the user knows results of."""
