@@ -203,7 +203,7 @@ def test_interrupted_from_the_keyboard_it_goes_on(
     tmp_path: Path, in_process: Callable[..., int], uninterrupted: Any
 ) -> None:
     calls = tmp_path / "calls"
-    assert in_process(run_and_be_killed, tmp_path, calls, 12, signal.SIGINT) == 1
+    assert in_process(run_and_be_killed, tmp_path, calls, 12, signal.SIGINT) == 130
     saved = json.loads((a_scenario(tmp_path).output_directory / "runhistory.json").read_text())
     assert saved["stats"]["finished"] == 11
     facade = start(tmp_path)
