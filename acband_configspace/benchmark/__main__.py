@@ -12,7 +12,17 @@ import sys
 from collections.abc import Sequence
 
 #: The order in which ``--help`` lists them.
-COMMANDS = ("anytime", "paper", "beyond", "tables", "race", "cluster", "overhead", "record")
+COMMANDS = (
+    "anytime",
+    "paper",
+    "beyond",
+    "tables",
+    "race",
+    "cluster",
+    "overhead",
+    "record",
+    "faults",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.core.acband import acband
-from acband_configspace.core.elimination import Round, Rounds, Verdict, judge, judge_playoff
+from acband_configspace.core.acband import Round, Rounds, Verdict, acband, judge, judge_playoff
 from acband_configspace.core.schedule import Schedule, Supply
 from acband_configspace.core.statistics import Flags, Floats, Statistic, get_statistic, wins
 from acband_configspace.core.stopping import checked_early_stopping, decided

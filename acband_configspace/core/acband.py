@@ -1,18 +1,87 @@
-"""AC-Band: the paper's Algorithm 3, and what may follow it. Sans-I/O, like ``elimination``."""
+"""AC-Band, the paper's pseudocode: Algorithm 3 on top of 1 (CSE) and 2 (ArmElimination).
+
+====================  ==========================================================================
+:func:`acband`        Algorithm 3: epochs, each a CSE of the winner so far and new configurations
+:func:`eliminate`     Algorithm 1: combinatorial successive elimination, on rounds that
+                      ``rounds.cse_rounds`` has laid out; :func:`cse` runs it by itself
+:func:`judge`         Algorithm 2: who of a group survives
+====================  ==========================================================================
+
+Sans-I/O: generators that yield the groups of a round and are sent the verdicts. They have no
+opinion on how a group is raced: ``paper_races`` asks for races one by one, the simulation looks
+whole rounds up in a table, and both take the same decisions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from acband_configspace.core.elimination import Round, Rounds, eliminate
-from acband_configspace.core.race_budget import RaceBudget
-from acband_configspace.core.rounds import playoff_rounds, playoff_trials
+from acband_configspace.core.checks import whole_number
+from acband_configspace.core.race_budget import Instances, RaceBudget
+from acband_configspace.core.rounds import (
+    RoundPlan,
+    cse_rounds,
+    playoff_rounds,
+    playoff_trials,
+    share_kept,
+)
 from acband_configspace.core.schedule import EpochPlan, Schedule
 from acband_configspace.core.statistics import Floats
+from acband_configspace.core.stopping import Counts
 
 SPENDINGS = ("nothing", "configurations")
+
+Configurations = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Round:
+    """The groups of one round, waiting to be raced."""
+
+    epoch: int
+    round: int
+    plan: RoundPlan
+    groups: Configurations
+    """One row of configurations per group, in random order."""
+    instances: Instances
+    """The instances each group races on, a row per group."""
+    costs_so_far: Floats | None = None
+    """In a playoff, what earlier steps cost each contestant in sum; None in a round of CSE."""
+
+    @property
+    def is_playoff(self) -> bool:
+        """Whether the mean cost decides: all racers then run to their end, or the cutoff."""
+        return self.costs_so_far is not None
+
+    @property
+    def decides_epoch(self) -> bool:
+        """Whether one configuration is left of the epoch after this round."""
+        one_left = self.plan.n_groups == self.plan.survivors == 1 and self.plan.carried == 0
+        return one_left and not self.is_playoff
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a round ended."""
+
+    survivors: Configurations
+    """One row of surviving configurations per group, in the group's order.
+
+    Not best first: the next random partition must depend on *who* survived only, and a group
+    that is decided early does not know the order it would have ended in.
+    """
+    n_raced: Instances
+    """How many races each group needed."""
+    costs: Floats | None = None
+    """In a playoff, what it cost the survivors in sum so far."""
+
+
+Rounds = Generator[Round, Verdict, int]
+"""Yields rounds, is sent their verdicts, returns the configuration that is left."""
 
 
 def acband(
@@ -106,3 +175,75 @@ def _play_off(
         assert verdict.costs is not None
         group, costs = verdict.survivors, verdict.costs
     return int(group[0, 0])
+
+
+def cse(
+    configurations: Sequence[int],
+    *,
+    k: int,
+    budget: int,
+    rho: float,
+    rng: np.random.Generator,
+) -> Rounds:
+    """Run CSE by itself (Algorithm 1) on any number of configurations.
+
+    ``rho`` steers how many survive: 1 halves each group (CSH), log2(k) keeps its winner alone
+    (CSWS), and 0 drops its worst alone (CSR).
+    """
+    share = share_kept(rho, k=k)
+    budget = whole_number("budget", budget, at_least=0)
+    if not len(configurations) or len(set(configurations)) != len(configurations):
+        raise ValueError(f"configurations must be distinct, at least one, got {configurations!r}")
+    rounds = cse_rounds(len(configurations), k=k, budget=budget, share=share)
+    if any(round_.races_per_group == 0 for round_ in rounds):
+        least = len(rounds) * max(round_.n_groups for round_ in rounds)
+        raise ValueError(f"budget must be at least {least} races but got {budget}")
+    return eliminate(configurations, rounds, rng)
+
+
+def eliminate(
+    configurations: Sequence[int],
+    rounds: Sequence[RoundPlan],
+    rng: np.random.Generator,
+    *,
+    epoch: int = 1,
+    left: RaceBudget | None = None,
+) -> Rounds:
+    """Play the rounds of Algorithm 1, whose two loops ``cse_rounds`` has laid out."""
+    left = RaceBudget() if left is None else left
+    active = np.asarray(configurations, dtype=np.int64)
+    for number, plan in enumerate(rounds, start=1):
+        shuffled = rng.permutation(active)  # line 3: a random partition
+        carried = shuffled[plan.n_groups * plan.group_size :]  # lines 4 to 8
+        groups = shuffled[: plan.n_groups * plan.group_size]
+        round_ = Round(
+            epoch=epoch,
+            round=number,
+            plan=plan,
+            groups=groups.reshape(plan.n_groups, plan.group_size),
+            instances=left.take(plan.n_groups, plan.races_per_group, n_trials=plan.n_trials),
+        )
+        verdict = yield round_  # lines 9 to 14
+        left.give_back(round_.instances, verdict.n_raced, plan.group_size)
+        active = np.concatenate([carried, verdict.survivors.ravel()])
+    (winner,) = active.tolist()
+    return int(winner)
+
+
+def judge(round_: Round, scores: Floats | Counts, n_raced: Instances) -> Verdict:
+    """ArmElimination, lines 3 and 4 of Algorithm 2: keep the best, ties in the group's order."""
+    best = np.argsort(-scores, axis=-1, kind="stable")[..., : round_.plan.survivors]
+    best.sort(axis=-1)
+    return Verdict(np.take_along_axis(round_.groups, best, axis=-1), n_raced)
+
+
+def judge_playoff(round_: Round, costs: Floats) -> Verdict:
+    """Keep the contestants with the lowest mean cost over this and the earlier steps.
+
+    ``costs`` are (1, races, racers). All have met on the same instances: sums rank as means do.
+    """
+    assert round_.costs_so_far is not None
+    sums = round_.costs_so_far + costs[0].sum(axis=0, dtype=float)
+    best = np.argsort(sums, kind="stable")[: round_.plan.survivors]
+    best.sort()
+    return Verdict(round_.groups[:, best], np.array([costs.shape[1]]), sums[best])

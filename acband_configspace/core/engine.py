@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.core.acband import acband
-from acband_configspace.core.elimination import Round
+from acband_configspace.core.acband import Round, acband
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.memory import Memory
@@ -129,10 +128,6 @@ class Engine:
         self._running: dict[RaceId, Race] = {}
         self.n_races = 0
         """Races that are over."""
-        self.estimate = math.nan
-        """What the leader costs, by a chain of comparisons: each leader is set beside the one
-        before it on the instances that both have met, so the estimate never goes up."""
-        self._estimated: int | None = None
         self._ended: str | None = None
         self._driver: _MemoryDriver | _PaperDriver
         if settings.memory:
@@ -194,8 +189,6 @@ class Engine:
         self._driver.tell(race, outcome)
         del self._running[race.id]
         self.n_races += 1
-        if (leader := self._driver.leader) is not None and leader != self._estimated:
-            self._estimate(leader)
 
     def needs(self, race: Race) -> bool:
         """Return whether the outcome of a race that runs still matters: else it can be stopped."""
@@ -243,23 +236,11 @@ class Engine:
 
     def known_costs(self, configuration: int) -> dict[int, float]:
         """Return the known costs of a configuration by instance number."""
-        memory = self._driver.memory
-        return memory.costs(configuration)
+        return self._driver.memory.costs(configuration)
 
-    def _estimate(self, leader: int) -> None:
-        new = _finite(self.known_costs(leader))
-        if self._estimated is None:
-            self.estimate = sum(new.values()) / len(new) if new else math.nan
-        else:
-            old = _finite(self.known_costs(self._estimated))
-            common = [i for i in new if i in old]
-            difference = sum(new[i] - old[i] for i in common) / max(1, len(common))
-            self.estimate += min(0.0, difference)
-        self._estimated = leader
-
-
-def _finite(costs: dict[int, float]) -> dict[int, float]:
-    return {instance: cost for instance, cost in costs.items() if math.isfinite(cost)}
+    def known_bounds(self, configuration: int) -> dict[int, float]:
+        """Return, where a configuration was stopped, what its cost exceeds."""
+        return self._driver.memory.bounds(configuration)
 
 
 class _MemoryDriver:
@@ -422,7 +403,9 @@ class _PaperDriver:
         if current.stream.is_open(race):  # what came too late must not tell who leads either
             for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
                 self._n_successes[racer] += end is End.FINISHED and math.isfinite(cost)
-                if end is not End.LOST:
+                if end is End.LOST:
+                    self.memory.add_bound(racer, race.instance, cost)
+                else:
                     self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
         current.stream.tell(race, outcome)
         winner = current.stream.winner

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from acband_configspace.core.elimination import Round, Rounds, Verdict, judge, judge_playoff
+from acband_configspace.core.acband import Round, Rounds, Verdict, judge, judge_playoff
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.statistics import Statistic, get_statistic, wins
 from acband_configspace.core.stopping import checked_early_stopping, decided

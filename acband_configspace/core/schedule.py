@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from acband_configspace.core.checks import whole_number
 from acband_configspace.core.epochs import UNLIMITED as UNLIMITED
@@ -116,20 +117,10 @@ class Schedule:
             of it. Otherwise it gets what early stopping saved.
         """
         budget = whole_number("budget", budget, at_least=1)
-
-        def outline_for(n_candidates: int | None) -> EpochOutline:
-            return EpochOutline.checked(
-                k,
-                0.05 if alpha is None else alpha,
-                delta,
-                n_candidates,
-                n0,
-                n_epochs=n_epochs,
-                supply=supply,
-                playoff=playoff,
-                set_aside=set_aside,
-            )
-
+        outline_for = partial(
+            EpochOutline.checked, k, alpha, delta, n0=n0, n_epochs=n_epochs,
+            supply=supply, playoff=playoff, set_aside=set_aside,
+        )  # fmt: skip
         if alpha is None and n_candidates is None:
             _refuse_n0(n0)
             n_candidates = _most_candidates(
@@ -164,19 +155,10 @@ class Schedule:
         is, as many configurations are drawn as leave each group :data:`SENSIBLE_RACES` races.
         """
         n_trials = whole_number("n_trials", n_trials, at_least=2)
-
-        def outline_for(n_candidates: int | None) -> EpochOutline:
-            return EpochOutline.checked(
-                k,
-                0.05 if alpha is None else alpha,
-                delta,
-                n_candidates,
-                n0,
-                n_epochs=n_epochs,
-                supply=supply,
-                playoff=playoff,
-                set_aside=set_aside,
-            )
+        outline_for = partial(
+            EpochOutline.checked, k, alpha, delta, n0=n0, n_epochs=n_epochs,
+            supply=supply, playoff=playoff, set_aside=set_aside,
+        )  # fmt: skip
 
         def schedule_for(n_candidates: int | None) -> Schedule:
             outline = outline_for(n_candidates)
@@ -217,16 +199,9 @@ class Schedule:
     ) -> int:
         """Return the least number of trials that gives every group at least one race."""
         outline = EpochOutline.checked(
-            k,
-            0.05 if alpha is None else alpha,
-            delta,
-            n_candidates,
-            n0,
-            n_epochs=n_epochs,
-            supply=supply,
-            playoff=playoff,
-            set_aside=set_aside,
-        )
+            k, alpha, delta, n_candidates, n0, n_epochs=n_epochs,
+            supply=supply, playoff=playoff, set_aside=set_aside,
+        )  # fmt: skip
         return _schedule(outline, outline.minimum_budget).n_trials
 
     @staticmethod

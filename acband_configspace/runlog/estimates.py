@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -67,8 +68,18 @@ class OwnCosts:
     n_bounded: int
 
 
+class Known(Protocol):
+    """What is known of configurations: the journal's races, or the engine that runs."""
+
+    def costs(self, configuration: int) -> Mapping[InstanceKey, float]:
+        """Return the costs of a configuration that are known, by instance."""
+
+    def bounds(self, configuration: int) -> Mapping[InstanceKey, float]:
+        """Return what its cost exceeds where it was stopped."""
+
+
 class Costs:
-    """What is known of configurations on instances."""
+    """What the races of a journal tell of configurations on instances."""
 
     def __init__(self) -> None:
         self._known: dict[int, dict[InstanceKey, float]] = {}
@@ -105,32 +116,40 @@ class Costs:
         """Return on how many of these it failed or met a limit."""
         return self._n_failed.get(configuration, 0)
 
-    def of_one(self, number: int) -> OwnCosts:
-        """Return the finite costs of a configuration; a bound where it was stopped."""
-        known = self._known.get(number, {})
-        table = {**self._bounds.get(number, {}), **known}
-        finite = {key: cost for key, cost in table.items() if math.isfinite(cost)}
-        costs = np.array(list(finite.values()), dtype=float)
-        return OwnCosts(costs, sum(key not in known for key in finite))
+    def costs(self, configuration: int) -> Mapping[InstanceKey, float]:
+        """Return the costs of a configuration that are known, by instance."""
+        return self._known.get(configuration, {})
 
-    def pairs(self, first: int, second: int, *, with_bounds: bool) -> Pairs:
-        """Return two configurations side by side; with bounds for costs that are not known."""
-        tables = [self._table(number, with_bounds) for number in (first, second)]
-        common = [
-            key
-            for key, cost in tables[0].items()
-            if math.isfinite(cost) and math.isfinite(tables[1].get(key, math.inf))
-        ]
-        costs = [np.array([table[key] for key in common], dtype=float) for table in tables]
-        n_bounded = [
-            sum(key not in self._known.get(number, {}) for key in common)
-            for number in (first, second)
-        ]
-        return Pairs(costs[0], costs[1], n_bounded[0], n_bounded[1])
+    def bounds(self, configuration: int) -> Mapping[InstanceKey, float]:
+        """Return what its cost exceeds where it was stopped."""
+        return self._bounds.get(configuration, {})
 
-    def _table(self, number: int, with_bounds: bool) -> dict[InstanceKey, float]:
-        known = self._known.get(number, {})
-        return {**self._bounds.get(number, {}), **known} if with_bounds else known
+
+def own_costs(known: Known, number: int) -> OwnCosts:
+    """Return the finite costs of a configuration; a bound where it was stopped."""
+    costs = known.costs(number)
+    table = {**known.bounds(number), **costs}
+    finite = {key: cost for key, cost in table.items() if math.isfinite(cost)}
+    values = np.array(list(finite.values()), dtype=float)
+    return OwnCosts(values, sum(key not in costs for key in finite))
+
+
+def pairs_of(known: Known, first: int, second: int, *, with_bounds: bool) -> Pairs:
+    """Return two configurations side by side; with bounds for costs that are not known."""
+    numbers = (first, second)
+    costs = [known.costs(number) for number in numbers]
+    tables = [
+        {**known.bounds(number), **own} if with_bounds else own
+        for number, own in zip(numbers, costs, strict=True)
+    ]
+    common = [
+        key
+        for key, cost in tables[0].items()
+        if math.isfinite(cost) and math.isfinite(tables[1].get(key, math.inf))
+    ]
+    values = [np.array([table[key] for key in common], dtype=float) for table in tables]
+    n_bounded = [sum(key not in own for key in common) for own in costs]
+    return Pairs(values[0], values[1], n_bounded[0], n_bounded[1])
 
 
 class Estimator:
@@ -141,10 +160,10 @@ class Estimator:
     where two never met (as in the paper's schedule) their own means have to do.
     """
 
-    def __init__(self, costs: Costs, incumbent: int, others: Iterable[int] = ()) -> None:
-        self._costs = costs
+    def __init__(self, known: Known, incumbent: int, others: Iterable[int] = ()) -> None:
+        self._known = known
         self._incumbent = incumbent
-        self._own = costs.of_one(incumbent)
+        self._own = own_costs(known, incumbent)
         self._variance = self._paired_variance({*others} - {incumbent})
 
     def estimate(self, number: int) -> Estimate | None:
@@ -156,13 +175,13 @@ class Estimator:
         error = _standard_error(own.costs)
         if number == self._incumbent:
             return Estimate(level, error, len(own.costs), own.n_bounded > 0)
-        pairs = self._costs.pairs(number, self._incumbent, with_bounds=False)
+        pairs = pairs_of(self._known, number, self._incumbent, with_bounds=False)
         if len(pairs):
             return self._beside(pairs, level, error)
         # It was stopped wherever they met, or they never did: of two lower bounds, the larger.
-        pairs = self._costs.pairs(number, self._incumbent, with_bounds=True)
+        pairs = pairs_of(self._known, number, self._incumbent, with_bounds=True)
         bounds = [self._beside(pairs, level, error)] if len(pairs) else []
-        alone = self._costs.of_one(number)
+        alone = own_costs(self._known, number)
         if len(alone.costs):
             mean, own_error = float(alone.costs.mean()), _standard_error(alone.costs)
             bounds.append(Estimate(mean, own_error, 0, alone.n_bounded > 0))
@@ -185,7 +204,7 @@ class Estimator:
         """
         squares, degrees = 0.0, 0
         for number in others:
-            pairs = self._costs.pairs(number, self._incumbent, with_bounds=False)
+            pairs = pairs_of(self._known, number, self._incumbent, with_bounds=False)
             if len(pairs) > 1:
                 differences = (pairs.first - pairs.second) / _size(pairs)
                 squares += float(((differences - differences.mean()) ** 2).sum())
@@ -206,6 +225,31 @@ def _added(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else math.hypot(first, second)
 
 
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """What one of those who have led costs, by all that is known today."""
+
+    estimate: Estimate | None
+    best: float | None
+    """As in :class:`Lead`."""
+
+
+def estimated(known: Known, leaders: Sequence[int]) -> list[Estimated]:
+    """Return what each of those who have led costs, the last being the present incumbent."""
+    if not leaders:
+        return []
+    estimator = Estimator(known, leaders[-1], leaders)
+    estimates = {number: estimator.estimate(number) for number in set(leaders)}
+    last = estimates[leaders[-1]]
+    best: float | None = None
+    curve = []
+    for estimate in (estimates[number] for number in leaders):
+        if estimate is not None and last is not None:
+            best = min(math.inf if best is None else best, max(estimate.mean, last.mean))
+        curve.append(Estimated(estimate, best))
+    return curve
+
+
 def leads_of(changes: Sequence[tuple[RaceRecord, int]], costs: Costs) -> tuple[Lead, ...]:
     """Return who led since when and what it costs.
 
@@ -216,20 +260,12 @@ def leads_of(changes: Sequence[tuple[RaceRecord, int]], costs: Costs) -> tuple[L
     costs : Costs
         All that is known.
     """
-    if not changes:
-        return ()
-    numbers = {number for _, number in changes}
-    estimator = Estimator(costs, changes[-1][1], numbers)
-    estimates = {number: estimator.estimate(number) for number in numbers}
-    last = estimates[changes[-1][1]]
-    best: float | None = None
-    leads = []
-    for race, number in changes:
-        estimate = estimates[number]
-        if estimate is not None and last is not None:
-            best = min(math.inf if best is None else best, max(estimate.mean, last.mean))
-        leads.append(Lead(number, race.walltime, race.n_trials, estimate, best))
-    return tuple(leads)
+    return tuple(
+        Lead(number, race.walltime, race.n_trials, cost.estimate, cost.best)
+        for (race, number), cost in zip(
+            changes, estimated(costs, [number for _, number in changes]), strict=True
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +309,7 @@ def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparis
     """Compare the incumbent, who leads last, with the default."""
     incumbent = leads[-1].configuration
     leaders = {lead.configuration for lead in leads}
-    pairs = costs.pairs(default, incumbent, with_bounds=True)
+    pairs = pairs_of(costs, default, incumbent, with_bounds=True)
     n_common = len(pairs)
     return Comparison(
         default=default,

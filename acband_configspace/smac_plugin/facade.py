@@ -234,6 +234,11 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             intensifier,
             {**options, "racing": racing, "additional_configs": added},
         )
+        if intensifier.settings.proposals == "selector":
+            raise ValueError(
+                "proposals must not be 'selector' in ACBandFacade, which has no model: give it to "
+                "the intensifier of another of SMAC's facades"
+            )
         intensifier.allow_crashes = allow_crashes
         self._warm: list[ToldTrial] = []
         if warm_start is not None:
@@ -519,6 +524,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
+    if sys.stderr is None:  # closed, as by a daemon: nobody would see it
+        progress = False
     wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
 

@@ -8,7 +8,8 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
 
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
@@ -28,12 +29,13 @@ from acband_configspace.core.search_plan import SearchSchedule, search_schedule
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
+from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import Recorded
 from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.descriptions import describe
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, TrialOn
-from acband_configspace.smac_plugin.proposals import Proposals
+from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
     refuse_unsupported,
@@ -79,9 +81,23 @@ class _Lead:
     """Who took the lead, and when."""
 
     number: int
-    estimate: float
     n_trials: int
     walltime: float
+
+
+@dataclass(frozen=True)
+class _EngineCosts:
+    """What the engine knows of configurations, by what instance numbers stand for."""
+
+    engine: Engine
+
+    def costs(self, configuration: int) -> dict[InstanceKey, float]:
+        known = self.engine.known_costs(configuration)
+        return {self.engine.key(instance): cost for instance, cost in known.items()}
+
+    def bounds(self, configuration: int) -> dict[InstanceKey, float]:
+        known = self.engine.known_bounds(configuration)
+        return {self.engine.key(instance): bound for instance, bound in known.items()}
 
 
 class ACBandIntensifier(AbstractIntensifier):
@@ -102,9 +118,10 @@ class ACBandIntensifier(AbstractIntensifier):
     first_pass : int
         How many trials the first pass may take. Further ones are half as long again with
         ``racing``, otherwise twice as long.
-    proposals : "uniform" | "learned" | Proposals
+    proposals : "uniform" | "learned" | "selector" | Proposals
         Where new configurations come from: all uniformly at random; or half of them, the others
-        near the best so far; or as an object of your own proposes them.
+        near the best so far; or, in a stock facade, from SMAC's own selector, so that its model
+        and acquisition function have a say; or as an object of your own proposes them.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     memory : bool | None
@@ -198,7 +215,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._begun_with: RunHistory | None = None
         self._recorder: Recorder | None = None
         self._n_planned = 0
-        self._n_incumbents = 0
+        self._leaders: list[int] = []
         self._led_by: int | None = None
         self._any_success = False
         self._first_reason: str | None = None
@@ -269,6 +286,19 @@ class ACBandIntensifier(AbstractIntensifier):
             ],
             "finished": engine.finished,
         }
+
+    @property
+    def trajectory(self) -> list[TrajectoryItem]:
+        """Who led since when, and what it costs by all that is known now, as in the report."""
+        if self._engine is not None:
+            curve = estimated(_EngineCosts(self._engine), self._leaders)
+            for item, cost in zip(self._trajectory, curve, strict=False):
+                item.costs = [math.nan if cost.best is None else cost.best]
+        return self._trajectory
+
+    def save(self, filename: str | Path) -> None:  # noqa: D102
+        _ = self.trajectory  # whose costs are estimated when it is looked at
+        super().save(filename)
 
     def __iter__(self) -> Iterator[TrialInfo]:
         """Yield the trials of races that may run now; ends when it has to wait, or is finished.
@@ -368,7 +398,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._moments = {race.id: (race.n_trials, race.walltime) for race in races}
         given = self._given()
         self._configurations = Configurations(
-            self._scenario.configspace, given, seed=self._seed, proposals=self.settings.proposals
+            self._scenario.configspace, given, seed=self._seed, proposals=self._proposals()
         )
         if self._configurations.draw(2) < 2:
             raise ValueError(
@@ -593,7 +623,7 @@ class ACBandIntensifier(AbstractIntensifier):
         number = self.engine.leader
         if number is not None and number != self._led_by:
             self._led_by = number
-            self._leads.append(_Lead(number, self.engine.estimate, *self._moment))
+            self._leads.append(_Lead(number, *self._moment))
 
     def _follow_leader(self) -> None:
         """Make the leader the incumbent."""
@@ -601,21 +631,21 @@ class ACBandIntensifier(AbstractIntensifier):
         if number is not None and number != self._led_by:
             self._led_by = number
             moment = (self.runhistory.finished, self.used_walltime)
-            self._leads.append(_Lead(number, self.engine.estimate, *moment))
+            self._leads.append(_Lead(number, *moment))
         for lead in self._leads:
             self._add_to_trajectory(lead)
         self._leads.clear()
 
     def _add_to_trajectory(self, lead: _Lead) -> None:
-        self._n_incumbents += 1
+        self._leaders.append(lead.number)
         self._incumbents = [self.configurations[lead.number]]
-        if self._n_incumbents <= len(self._trajectory):  # SMAC has it from an earlier process
+        if len(self._leaders) <= len(self._trajectory):  # SMAC has it from an earlier process
             return
         self._incumbents_changed += 1
         self._trajectory.append(
             TrajectoryItem(
                 config_ids=[self.runhistory.get_config_id(self._incumbents[0])],
-                costs=[lead.estimate],
+                costs=[math.nan],  # see trajectory
                 trial=lead.n_trials,
                 walltime=lead.walltime,
             )
@@ -629,6 +659,17 @@ class ACBandIntensifier(AbstractIntensifier):
             self._incumbents = [config]
 
     # --- the beginning -----------------------------------------------------------------------
+
+    def _proposals(self) -> Proposals | None:
+        """Return who proposes new configurations, None if all are uniform."""
+        wanted = self.settings.proposals
+        if wanted == "learned":
+            return Learned(self._scenario.configspace, seed=self._seed)
+        if wanted == "selector":
+            # Before there is a facade there is no selector: a plan can be looked at without.
+            selector = self._config_selector
+            return None if selector is None else FromSelector(selector)
+        return None if wanted == "uniform" else cast(Proposals, wanted)
 
     def _given(self) -> list[Configuration]:
         """Return θ_0, what the user adds, and what the user knows results of."""

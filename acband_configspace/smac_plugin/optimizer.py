@@ -372,13 +372,20 @@ class ACBandOptimizer(SMBO):
             saved = dict(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):  # torn, or not there: the journal has the races
             logger.debug("%s cannot be read.", path)
-        self._walltime_before = max(walltime, saved.get("used_walltime", 0.0))
+        self._walltime_before = max(walltime, _seconds(saved, "used_walltime"))
         self._used_target_function_walltime = max(
-            self._used_target_function_walltime, saved.get("used_target_function_walltime", 0.0)
+            self._used_target_function_walltime, _seconds(saved, "used_target_function_walltime")
         )
         self._used_target_function_cputime = max(
-            self._used_target_function_cputime, saved.get("used_target_function_cputime", 0.0)
+            self._used_target_function_cputime, _seconds(saved, "used_target_function_cputime")
         )
+
+
+def _seconds(saved: Mapping[str, Any], name: str) -> float:
+    """Return a number of seconds, 0 if that is not what is there."""
+    value = saved.get(name)
+    is_number = isinstance(value, (int, float)) and math.isfinite(value)
+    return float(value) if is_number and value is not None else 0.0
 
 
 def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:

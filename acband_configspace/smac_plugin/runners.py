@@ -96,7 +96,7 @@ class SerialRunner(AbstractSerialRunner):
             origin=config.origin,
             config_id=config.config_id,
         )
-        start, cpu_start = time.time(), _cpu_seconds()
+        start, cpu_start = time.monotonic(), _cpu_seconds()
         try:
             returned = self._target(own, **arguments, **scattered)
         except Exception as error:  # the target's own, whatever it is: a crash of this trial
@@ -106,7 +106,7 @@ class SerialRunner(AbstractSerialRunner):
             status, cost, info = judged(returned)
         if status == StatusType.CRASHED:
             cost = float(np.max(self._scenario.crash_cost))
-        return status, cost, time.time() - start, _cpu_seconds() - cpu_start, info
+        return status, cost, time.monotonic() - start, _cpu_seconds() - cpu_start, info
 
 
 class Track(Protocol):

@@ -100,7 +100,7 @@ def allowed(space: ConfigurationSpace, number: int = 30) -> list[dict[str, objec
     return [dict(configuration) for configuration in drawn]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(spaces())
 @pytest.mark.parametrize("format_name", ["pcs-new", "json", "yaml"])
 def test_formats_with_defaults_and_names(
@@ -116,7 +116,7 @@ def test_formats_with_defaults_and_names(
             Configuration(there, values=values)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(spaces())
 def test_irace(tmp_path: Path, space: ConfigurationSpace) -> None:
     """Names change and defaults are lost; what is allowed is not."""

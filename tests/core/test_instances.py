@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acband_configspace.core.acband import acband
-from acband_configspace.core.elimination import Verdict
+from acband_configspace.core.acband import Verdict, acband
 from acband_configspace.core.instances import SEED_LIMIT, InstanceKey, Instances
 from acband_configspace.core.schedule import Schedule, Supply
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +13,11 @@ from pathlib import Path
 import pytest
 
 from acband_configspace.benchmark.recording.cnf import formula
+from acband_configspace.cli.main import main
+
+# Processes are forked from one that has imported SMAC, which takes seconds, once.
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(["smac", "acband_configspace"])
 
 needs_minisat = pytest.mark.skipif(shutil.which("minisat") is None, reason="needs minisat")
 needs_clasp = pytest.mark.skipif(shutil.which("clasp") is None, reason="needs clasp")
@@ -84,16 +89,19 @@ def acband(*words: object, cwd: Path, check: bool = True) -> subprocess.Complete
 
 def kill_once_it_races(*words: object, cwd: Path, journal: Path, n_lines: int = 6) -> None:
     """Start a run and kill it, with -9, when so many lines are in its journal."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "acband_configspace", *map(str, words)],
-        cwd=cwd,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    process = _SERVER.Process(target=_call_main, args=(list(map(str, words)), cwd))
+    process.start()
     deadline = time.monotonic() + 60
     while not journal.exists() or journal.read_bytes().count(b"\n") < n_lines:
         assert time.monotonic() < deadline, "no races within a minute"
-        assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
+        assert process.exitcode is None, (cwd / "errors").read_text()
         time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
+
+
+def _call_main(words: list[str], cwd: Path) -> None:
+    os.chdir(cwd)
+    with open(os.devnull, "w") as nowhere, open(cwd / "errors", "w") as errors:
+        sys.stdout, sys.stderr = nowhere, errors
+        sys.exit(main(words))

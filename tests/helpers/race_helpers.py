@@ -27,6 +27,12 @@ def _is_marked(process: psutil.Process, mark: str) -> bool:
         return False
 
 
+def watchers_of(supervisor: psutil.Process) -> list[psutil.Process]:
+    """The watchers, in order; the guard is the only other child."""
+    found = [child for child in supervisor.children() if child.name() != "sh"]
+    return sorted(found, key=lambda process: process.pid)
+
+
 def race(track: RaceTrack, *configurations: Mapping[str, Any], **options: Any) -> RaceReport:
     """Run one race to its end."""
     track.start(RaceSpec("only", configurations, **options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -15,13 +16,15 @@ from typing import Any
 import numpy as np
 from ConfigSpace import Configuration, ConfigurationSpace
 from smac import Scenario
+from smac.callback import Callback
 from smac.facade.abstract_facade import AbstractFacade
-from smac.runhistory.dataclasses import TrialValue
+from smac.main.smbo import SMBO
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 
 from acband_configspace import ACBandFacade
 from acband_configspace.core.race import RaceId
-from acband_configspace.errors import RunInUseError
+from acband_configspace.errors import OutcomesNeededError, RunFinishedError, RunInUseError
 from acband_configspace.runlog.journal import read_journal
 from acband_configspace.runlog.records import RaceRecord
 
@@ -90,6 +93,42 @@ def only(incumbent: Configuration | list[Configuration] | None) -> Configuration
 
 def result_of(config: Mapping[str, Any], seed: int | None) -> TrialValue:
     return TrialValue(cost=noisy(config, seed), time=0.1, status=StatusType.SUCCESS)
+
+
+def quiet(scenario: Scenario, target: Callable[..., Any] | None, **options: Any) -> ACBandFacade:
+    return ACBandFacade(scenario, target, logging_level=False, **options)
+
+
+class Stop(Callback):
+    """Ends a run after some trials, as a user's callback may."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
+        return smbo.runhistory.finished < self.after
+
+
+def ask_all(smac: AbstractFacade) -> list[TrialInfo]:
+    """Ask until results must be told first, or the run is finished."""
+    trials = []
+    with contextlib.suppress(OutcomesNeededError, RunFinishedError):
+        while True:
+            trials.append(smac.ask())
+    return trials
+
+
+def answer(smac: AbstractFacade, info: TrialInfo) -> None:
+    """Tell the result of a trial: that of ``noisy``, or ``on_instance``."""
+    value = result_of(info.config, info.seed)
+    if info.instance is not None:
+        value = TrialValue(cost=on_instance(info.config, info.instance, info.seed))
+    smac.tell(info, value, save=False)
+
+
+def trials_of(smac: AbstractFacade) -> set[tuple[float, str | None, int | None]]:
+    history = smac.runhistory
+    return {(history.get_config(k.config_id)["x"], k.instance, k.seed) for k in history}
 
 
 def races_of(scenario: Scenario) -> list[RaceRecord]:

@@ -17,7 +17,7 @@ from smac import RandomFacade, Scenario
 from smac.facade.abstract_facade import AbstractFacade
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
-from targets import PAPER, a_scenario, a_space, noisy, result_of
+from targets import PAPER, a_scenario, a_space, answer, ask_all, noisy
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
@@ -31,18 +31,6 @@ def asking(facade: type[AbstractFacade], directory: Path, **options: Any) -> Abs
     scenario = a_scenario(directory, n_trials=options.pop("n_trials", 40), configspace=space)
     intensifier = ACBandIntensifier(scenario, **options)
     return facade(scenario, None, intensifier=intensifier, logging_level=False)
-
-
-def ask_all(smac: AbstractFacade) -> list[TrialInfo]:
-    trials = []
-    with contextlib.suppress(OutcomesNeededError):
-        while True:
-            trials.append(smac.ask())
-    return trials
-
-
-def answer(smac: AbstractFacade, info: TrialInfo) -> None:
-    smac.tell(info, result_of(info.config, info.seed), save=False)
 
 
 def play(smac: AbstractFacade, answer: Callable[[AbstractFacade, TrialInfo], None]) -> str:

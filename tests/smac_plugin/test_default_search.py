@@ -12,22 +12,26 @@ import numpy as np
 import pytest
 from ConfigSpace import Configuration, ConfigurationSpace
 from smac import Scenario
-from smac.callback.callback import Callback
-from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
-from targets import a_scenario, exact, noisy, on_instance, only, races_of, without_times
+from targets import (
+    Stop,
+    a_scenario,
+    exact,
+    noisy,
+    on_instance,
+    only,
+    quiet,
+    races_of,
+    without_times,
+)
 
 from acband_configspace import ACBandFacade
 from acband_configspace.benchmark import simulate_run
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.errors import RunFinishedError
-
-
-def quiet(scenario: Scenario, target: Callable[..., Any] | None, **options: Any) -> ACBandFacade:
-    return ACBandFacade(scenario, target, logging_level=False, **options)
-
+from acband_configspace.runlog.replay import Run
 
 # --- the budget ------------------------------------------------------------------------------
 
@@ -73,14 +77,6 @@ def test_with_workers_it_does_the_same(n_workers: int, tmp_path: Path) -> None:
 
 
 # --- the incumbent ---------------------------------------------------------------------------
-
-
-class Stop(Callback):
-    def __init__(self, after: int) -> None:
-        self.after = after
-
-    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
-        return smbo.runhistory.finished < self.after
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -141,6 +137,8 @@ def test_trajectories_go_down(
         assert after.trial >= before.trial
         assert after.config_ids != before.config_ids
     assert trajectory[-1].config_ids == [facade.runhistory.get_config_id(incumbent)]
+    reported = [lead.best for lead in Run.of(facade).leads]
+    assert [item.costs[0] for item in trajectory] == pytest.approx(reported)
     assert facade.intensifier.incumbents_changed == len(trajectory)
 
 

@@ -291,10 +291,9 @@ def test_a_time_limit_ends_what_was_submitted_last(
 ) -> None:
     settings = {"n_trials": 4, "walltime_limit": 0.5, "n_workers": 4, "trial_walltime_limit": 500}
     facade = quiet(make_scenario(**settings), sleepy, racing=racing)
-    start, cpu_start = time.monotonic(), time.process_time()
+    before = time.process_time()
     facade.optimize()
-    assert time.monotonic() - start < 50
-    assert time.process_time() - cpu_start < 5
+    assert time.process_time() - before < 5, "it waits, it does not spin"
     assert {value.status for value in facade.runhistory.values()} == {StatusType.TIMEOUT}
 
 

@@ -24,7 +24,16 @@ from smac import (
 from smac.facade.abstract_facade import AbstractFacade
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
 from smac.runhistory.enumerations import StatusType
-from targets import PAPER, a_scenario, always_crashing, noisy, often_crashing, on_instance, only
+from targets import (
+    PAPER,
+    a_scenario,
+    always_crashing,
+    noisy,
+    often_crashing,
+    on_instance,
+    only,
+    trials_of,
+)
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import FirstRaceCrashedError
@@ -49,11 +58,6 @@ def in_stock(
 ) -> AbstractFacade:
     intensifier = ACBandIntensifier(scenario, **PAPER, **(options or {}))
     return facade(scenario, target, intensifier=intensifier, logging_level=False, **arguments)
-
-
-def trials_of(facade: AbstractFacade) -> set[tuple[float, str | None, int | None]]:
-    history = facade.runhistory
-    return {(history.get_config(k.config_id)["x"], k.instance, k.seed) for k in history}
 
 
 @pytest.fixture(scope="module")

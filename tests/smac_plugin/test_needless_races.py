@@ -6,7 +6,6 @@ and on when results come in; who wins must not.
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import tempfile
 from collections.abc import Callable
@@ -20,24 +19,25 @@ from dask.distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from smac import HyperbandFacade, RandomFacade
-from smac.callback.callback import Callback
 from smac.facade.abstract_facade import AbstractFacade
-from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 from targets import (
     Counted,
+    Stop,
     a_scenario,
     a_space,
+    answer,
+    ask_all,
     n_calls,
     noisy,
     noisy_and_killed,
     on_instance,
     races_of,
-    result_of,
     run_and_be_killed,
     run_stock_and_be_killed,
+    trials_of,
     without_times,
 )
 
@@ -53,14 +53,6 @@ from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
 N_TRIALS = 260
 #: With few candidates groups have many races each: there is something to be saved.
 EARLY: dict[str, Any] = {"n_candidates": 6}
-
-
-class Stop(Callback):
-    def __init__(self, after: int) -> None:
-        self.after = after
-
-    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
-        return smbo.runhistory.finished < self.after
 
 
 def start(
@@ -97,11 +89,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> ACBandFacade:
 def winners(smac: AbstractFacade) -> list[list[Configuration]]:
     state = smac.intensifier.get_state()
     return [[smac.runhistory.get_config(i) for i in ids] for ids in state["epoch_winners"]]
-
-
-def trials_of(smac: AbstractFacade) -> set[tuple[float, str | None, int | None]]:
-    history = smac.runhistory
-    return {(history.get_config(k.config_id)["x"], k.instance, k.seed) for k in history}
 
 
 def assert_same_result(smac: AbstractFacade, reference: ACBandFacade) -> None:
@@ -159,22 +146,6 @@ def test_in_a_stock_facade_under_dask(tmp_path: Path, reference: Any, four_worke
 
 
 # --- ask and tell ----------------------------------------------------------------------------
-
-
-def answer(smac: AbstractFacade, info: TrialInfo) -> None:
-    if info.instance is None:
-        value = result_of(info.config, info.seed)
-    else:
-        value = TrialValue(cost=on_instance(info.config, info.instance, info.seed))
-    smac.tell(info, value, save=False)
-
-
-def ask_all(smac: AbstractFacade) -> list[TrialInfo]:
-    trials = []
-    with contextlib.suppress(OutcomesNeededError, RunFinishedError):
-        while True:
-            trials.append(smac.ask())
-    return trials
 
 
 def play(smac: AbstractFacade, data: st.DataObject) -> list[TrialInfo]:

@@ -67,6 +67,26 @@ def test_races_that_do_not_depend_on_the_damage_are_kept(tmp_path: Path) -> None
     assert recovery.n_races + recovery.n_dependent == n_races - 1
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", b'{"used_walltime": 0.0', b"\0" * 40, b"[1, 2]", b'{"used_walltime": null}', b'"x"',
+     b'{"used_walltime": "x", "finished": []}', b'{"used_walltime": Infinity}'],
+)  # fmt: skip
+def test_smacs_files_may_be_torn(content: bytes, tmp_path: Path) -> None:
+    """The journal has everything: nothing that lies beside it can stop a run, or its report."""
+    facade = a_facade(tmp_path)
+    incumbent, expected = facade.optimize(), verdicts(facade)
+    directory = facade.scenario.output_directory
+    lines = (directory / JOURNAL).read_bytes().splitlines(keepends=True)
+    (directory / JOURNAL).write_bytes(b"".join(lines[:12]))
+    for name in ("optimization", "runhistory", "intensifier", "scenario", "configspace"):
+        (directory / f"{name}.json").write_bytes(content)
+    assert main(["report", str(directory)]) == 0
+    again = a_facade(tmp_path)
+    assert again.optimize() == incumbent
+    assert verdicts(again) == expected
+
+
 def test_the_command_says_what_was_salvaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,7 @@ from smac.runhistory.runhistory import RunHistory
 from targets import (
     PAPER,
     Counted,
+    Stop,
     a_scenario,
     a_space,
     be_refused,
@@ -45,16 +46,6 @@ import acband_configspace
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import JournalError, RunDiffersError, RunInUseError
 from acband_configspace.runlog.journal import read_journal
-
-
-class Stop(Callback):
-    """Ends a run after some trials, as a user's callback may."""
-
-    def __init__(self, after: int) -> None:
-        self.after = after
-
-    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool:
-        return smbo.runhistory.finished < self.after
 
 
 def start(

@@ -23,13 +23,9 @@ from smac.intensifier.intensifier import Intensifier
 from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
-from targets import a_scenario, a_space, always_crashing, exact, noisy, races_of
+from targets import a_scenario, a_space, always_crashing, exact, noisy, quiet, races_of
 
 from acband_configspace import ACBandFacade
-
-
-def quiet(scenario: Scenario, target: Callable[..., Any], **options: Any) -> ACBandFacade:
-    return ACBandFacade(scenario, target, logging_level=False, **options)
 
 
 def test_parts_of_smacs_are_taken_and_named_in_one_warning(

@@ -25,6 +25,13 @@ from acband_configspace.benchmark.commands.paper_grid import (
     main_grid,
     run_jobs,
 )
+from acband_configspace.benchmark.commands.paper_space import (
+    LIMITS,
+    as_text,
+    run_searches,
+    searches,
+    write_csv,
+)
 from acband_configspace.benchmark.commands.paper_spread import savings_by_spread
 from acband_configspace.benchmark.commands.paper_summary import (
     as_csv,
@@ -35,7 +42,7 @@ from acband_configspace.benchmark.commands.paper_summary import (
 )
 from acband_configspace.benchmark.methods.acband import ACBand
 from acband_configspace.benchmark.methods.compiled import IS_COMPILED
-from acband_configspace.benchmark.methods.registry import METHODS, PAPER_METHODS
+from acband_configspace.benchmark.methods.registry import METHODS, SPACE_METHODS
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.benchmark.tables.sources import HELP, open_table
 from acband_configspace.core.checks import whole_number
@@ -44,6 +51,8 @@ EXPERIMENTS = {
     "main": "Tables 1 and 2 and the figures: all methods for each α",
     "car": "Table 3: AC-Band with as many configurations (N) as CAR++",
     "hyperband": "Table 4: AC-Band with as many configurations (N) as Hyperband",
+    "space": "methods that search the space of a recorded table, on its surrogate, all with the "
+    "same CPU time",
     "spread": "what AC-Band saves on made-up tables in the shape of the paper's SAT data, as their "
     "configurations differ more and more (the table is not used)",
 }
@@ -51,7 +60,7 @@ EXPERIMENTS = {
 #: hundreds of configurations, and not more than the four or five brackets of Hyperband can use.
 FEW_INSTANCES = 1000
 #: Most expensive first, so that no worker is left with a long run in the end.
-_SLOW_FIRST = ("irace", "smac-ac", "smac-hb", "spc", "sp", "lab", "car", "icar", "car++")
+_SLOW_FIRST = ("spc", "sp", "lab", "car", "icar", "car++")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,14 +71,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--experiment",
         nargs="+",
         choices=EXPERIMENTS,
-        default=["main"],
-        help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items()),
+        help="; ".join(f"{name}: {what}" for name, what in EXPERIMENTS.items())
+        + "; by default main, and space if the table knows its space",
     )
     parser.add_argument(
-        "--methods", nargs="+", choices=[*METHODS, "all"], default=list(PAPER_METHODS),
-        metavar="METHOD",
-        help=f"some of {', '.join(METHODS)}, or 'all' of them; by default those of the paper",
+        "--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD",
+        help=f"some of {', '.join(METHODS)}; by default all of them",
     )  # fmt: skip
+    parser.add_argument(
+        "--searches", nargs="+", choices=SPACE_METHODS, default=list(SPACE_METHODS),
+        metavar="METHOD",
+        help=f"of the experiment space: some of {', '.join(SPACE_METHODS)}; by default all of them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--limits",
+        type=float,
+        nargs="+",
+        default=LIMITS,
+        help="of the experiment space: CPU times, in runs of the median configuration",
+    )
     parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.02, 0.01])
     parser.add_argument("--delta", type=float, default=0.05)
     parser.add_argument("--k", type=int, nargs="+", default=[2, 4, 8, 16])
@@ -97,9 +117,28 @@ def run(arguments: argparse.Namespace) -> int:
     if not IS_COMPILED:
         print("numba is not installed: the CapsAndRuns family is slow (pip install numba)")
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for experiment in arguments.experiment:
-        _run_experiment(table, experiment, arguments)
+    default = ["main"] if table.space is None else ["main", "space"]
+    for experiment in arguments.experiment or default:
+        if experiment == "space":
+            _run_searches(table, arguments)
+        else:
+            _run_experiment(table, experiment, arguments)
     return 0
+
+
+def _run_searches(table: RuntimeTable, arguments: argparse.Namespace) -> None:
+    wanted = searches(arguments.searches, arguments.limits, range(arguments.seeds))
+    start = time.perf_counter()
+    with _progress() as progress:
+        done = run_searches(table, wanted, workers=arguments.workers)
+        rows = list(progress.track(done, len(wanted), description="space"))
+    names = [SPACE_METHODS[name]().name for name in arguments.searches]
+    rows.sort(key=lambda row: (names.index(row.method), row.limit, row.seed))
+    print(f"\n{EXPERIMENTS['space']}\n\n{as_text(table, rows)}")
+    print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.workers} workers")
+    path = arguments.output / "space.csv"
+    write_csv(path, rows)
+    print(f"wrote {path}")
 
 
 def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Namespace) -> None:
@@ -111,7 +150,7 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
     if experiment == "main":
         jobs = main_grid(
             table,
-            list(METHODS) if "all" in arguments.methods else arguments.methods,
+            arguments.methods,
             arguments.alpha,
             arguments.delta,
             arguments.k,
@@ -183,9 +222,13 @@ def _with_progress(table: RuntimeTable, jobs: Sequence[Job], title: str, workers
     )
     results = run_jobs(table, [jobs[i] for i in order], workers=workers)
     rows: list[Row | None] = [None] * len(jobs)
-    with Progress(transient=True, console=Console(stderr=True)) as progress:
+    with _progress() as progress:
         task = progress.add_task(title, total=len(jobs))
         for number, row in results:
             rows[order[number]] = row
             progress.advance(task)
     return [row for row in rows if row is not None]
+
+
+def _progress() -> Progress:
+    return Progress(transient=True, console=Console(stderr=True))

@@ -12,14 +12,19 @@ import sys
 import time
 from pathlib import Path
 
-from acband_configspace.benchmark.recording.recorder import Plan, Recording, record
+from acband_configspace.benchmark.recording.recorder import Plan, record
 from acband_configspace.benchmark.recording.solvers import get_solver
-from acband_configspace.benchmark.tables import RuntimeTable, save_npz
+from acband_configspace.benchmark.tables import save_npz
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--target", choices=["minisat", "highs"], default="minisat")
+    parser.add_argument(
+        "--target",
+        default="minisat",
+        help="minisat, clasp, or a Python file such as examples/highs_auctions.py that defines "
+        "make_space(), solve(config, instance, seed), instances_to_record(count, seed), version()",
+    )
     parser.add_argument("--configurations", type=int, default=200)
     parser.add_argument("--instances", type=int, default=400)
     parser.add_argument("--cutoff", type=float, default=1.0, help="CPU seconds of a run")
@@ -42,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         if done % 100 == 0 or done == total:
             print(f"\r{done:,} of {total:,} runs", end="", file=sys.stderr, flush=True)
 
-    recording = record(
+    table = record(
         get_solver(arguments.target),
         plan,
         journal,
@@ -52,10 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         on_progress=show,
     )
     print(file=sys.stderr)
-    if not recording.instance_names:
+    if table is None:
         print("no instance is done yet: go on with the same options", file=sys.stderr)
         return 1
-    table = as_runtime_table(recording, plan.cutoff)
     save_npz(arguments.output, table)
     solved = float((table.runtimes < table.cutoff).mean())
     print(
@@ -63,14 +67,3 @@ def run(arguments: argparse.Namespace) -> int:
         f"{table.mean_runtimes().mean():.4g} s"
     )
     return 0
-
-
-def as_runtime_table(recording: Recording, cutoff: float) -> RuntimeTable:
-    """Return a recording as a table."""
-    return RuntimeTable(
-        recording.runtimes,
-        cutoff,
-        recording.config_names,
-        recording.instance_names,
-        recording.provenance,
-    )

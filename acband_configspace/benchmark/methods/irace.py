@@ -1,83 +1,137 @@
-"""irace (López-Ibáñez et al., 2016), where R and its package irace are installed."""
+"""irace (López-Ibáñez et al., 2016) on a surrogate, where R and its package irace are installed."""
 
 from __future__ import annotations
 
-import csv
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+from ConfigSpace.hyperparameters import (
+    CategoricalHyperparameter,
+    FloatHyperparameter,
+    IntegerHyperparameter,
+    OrdinalHyperparameter,
+)
 
-from acband_configspace.benchmark.methods.method import MethodResult, drawn_order
-from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.core.checks import whole_number
+from acband_configspace.benchmark.methods.answering import (
+    answering,
+    as_word,
+    conditions_of,
+    from_words,
+    parameter_names,
+)
+from acband_configspace.benchmark.methods.space import Found, Runs
+from acband_configspace.benchmark.tables.surrogate import Surrogate
+
+#: irace rounds times up to whole units of its own: a thousand a second are fine enough.
+UNITS = 1000.0
 
 _SCRIPT = """
 suppressMessages(library(irace))
 arguments <- commandArgs(trailingOnly = TRUE)
-times <- as.matrix(read.csv("runtimes.csv", header = FALSE))
+line <- socketConnection(port = as.integer(arguments[1]), blocking = TRUE, open = "r+")
 runner <- function(experiment, scenario) {
-  row <- as.integer(experiment$configuration[["row"]])
-  column <- as.integer(experiment$instance)
-  cat(row, column, "\\n", sep = " ", file = "runs.txt", append = TRUE)
-  list(cost = times[row, column])
+  values <- experiment$configuration
+  words <- c(rbind(names(values), vapply(values, as.character, "")))
+  writeLines(paste(c(experiment$id.instance - 1, experiment$bound, words), collapse = " "), line)
+  answer <- as.numeric(strsplit(readLines(line, 1), " ")[[1]])
+  list(cost = answer[1], time = answer[1])
 }
-parameters <- readParameters(text = paste0('row "" i (1,', nrow(times), ')'))
-scenario <- list(targetRunner = runner, instances = as.character(seq_len(ncol(times))),
-                 maxExperiments = as.integer(arguments[1]), seed = as.integer(arguments[2]),
-                 logFile = "", debugLevel = 0)
-best <- irace(scenario = scenario, parameters = parameters)
-cat(as.integer(best$row[1]), file = "best.txt")
+scenario <- list(
+  targetRunner = runner, instances = as.character(seq_len(as.integer(arguments[4]))),
+  maxTime = as.numeric(arguments[2]), seed = as.integer(arguments[3]),
+  capping = 1, boundMax = as.numeric(arguments[5]), boundDigits = 0, cappingType = "median",
+  boundType = "candidate", configurationsFile = "default.txt", logFile = "", debugLevel = 0)
+best <- irace(scenario = scenario, parameters = readParameters(file = "parameters.txt"))
+values <- removeConfigurationsMetaData(best[1, , drop = FALSE])
+cat(c(rbind(names(values), vapply(values, as.character, ""))), file = "best.txt")
 """
+
+
+class NotEnoughTimeError(RuntimeError):
+    """irace refuses to start with so little time."""
 
 
 @dataclass(frozen=True)
 class Irace:
-    """irace with its default settings; the cost of a run is its runtime, and runs are not capped.
+    """irace with its defaults, and with capping as its guide advises where the cost is a run time.
 
-    As with SMAC, the number of a configuration is all that a table can offer its sampling model.
+    That is ``capping``, ``boundMax`` at the cutoff, ``cappingType="median"`` and
+    ``boundType="candidate"``; the test is then the t-test. Times are told in thousandths of a
+    second, since irace rounds bounds up to whole units. ``maxTime`` is the CPU time, of which
+    irace takes a part to see how long runs are. The default configuration is among the first.
     """
-
-    n_trials: int = 1000
-
-    def __post_init__(self) -> None:
-        whole_number("n_trials", self.n_trials, at_least=1)
 
     @property
     def name(self) -> str:
         """As it is called."""
         return "irace"
 
-    def run(self, table: RuntimeTable, seed: int) -> MethodResult:
-        """Run irace in a folder that is removed afterwards."""
+    def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
+        """Run irace in a folder that is removed afterwards; it asks us for every run."""
         check_installed()
-        rows, columns = drawn_order(table, seed)
-        with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder)
-            times = np.minimum(table.runtimes[rows[:, None], columns], table.cutoff)
-            np.savetxt(place / "runtimes.csv", times, delimiter=",")
-            (place / "run.R").write_text(_SCRIPT)
-            command = ["Rscript", "run.R", str(self.n_trials), str(seed + 1)]
-            done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+        runs = Runs(surrogate, cpu_limit=float("inf"), seed=seed)  # irace keeps to its maxTime
+        with tempfile.TemporaryDirectory() as name, answering(runs, scale=UNITS) as port:
+            folder = Path(name)
+            (folder / "run.R").write_text(_SCRIPT)
+            (folder / "parameters.txt").write_text("\n".join(_parameters(surrogate)))
+            (folder / "default.txt").write_text(_default(surrogate))
+            numbers = (
+                port,
+                int(cpu_limit * UNITS),
+                seed + 1,
+                runs.n_instances,
+                runs.cutoff * UNITS,
+            )
+            done = subprocess.run(
+                ["Rscript", "run.R", *(f"{number:.12g}" for number in numbers)],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if "Not enough budget" in done.stderr or "is not enough" in done.stderr:
+                raise NotEnoughTimeError("irace refuses so little time")
             if done.returncode:
                 raise RuntimeError(f"irace failed:\n{done.stderr}")
-            best = int((place / "best.txt").read_text()) - 1
-            with (place / "runs.txt").open() as file:
-                lines = csv.reader(file, delimiter=" ")
-                pairs = {(int(line[0]) - 1, int(line[1]) - 1) for line in lines}
-        seen = {row for row, _ in pairs}
-        cpu_time = float(sum(times[pair] for pair in pairs))
-        return MethodResult(
-            incumbent=int(rows[best]),
-            cpu_time=cpu_time,
-            wall_time=cpu_time,
-            n_configs=len(seen),
-            n_instances=len({column for _, column in pairs}),
-            configurations=tuple(int(rows[row]) for row in sorted(seen | {best})),
-        )
+            best = from_words(surrogate, (folder / "best.txt").read_text().split())
+        return runs.found(best)
+
+
+def _parameters(surrogate: Surrogate) -> Iterator[str]:
+    """Write the space in irace's way, categories as numbers."""
+    names = parameter_names(surrogate)
+    space = surrogate.space
+    for name, short in names.items():
+        parameter: Any = space[name]
+        if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter)):
+            kind = "c" if isinstance(parameter, CategoricalHyperparameter) else "o"
+            domain = ", ".join(str(number) for number in range(int(parameter.size)))
+        elif isinstance(parameter, (FloatHyperparameter, IntegerHyperparameter)):
+            kind = "r" if isinstance(parameter, FloatHyperparameter) else "i"
+            kind += ",log" if parameter.log else ""
+            domain = f"{parameter.lower}, {parameter.upper}"
+        else:
+            raise TypeError(f"{name} must be a number or a category but is a {type(parameter)}")
+        rules = [
+            f"{names[parent]} %in% c({', '.join(map(repr, numbers))})"
+            for parent, numbers in conditions_of(surrogate, name)
+        ]
+        yield f'{short} "" {kind} ({domain})' + (f" | {' & '.join(rules)}" if rules else "")
+
+
+def _default(surrogate: Surrogate) -> str:
+    """Write the default configuration as a table with a header."""
+    default = surrogate.space.get_default_configuration()
+    words = {
+        short: as_word(surrogate.space[name], default[name]) if name in default else "NA"
+        for name, short in parameter_names(surrogate).items()
+    }
+    return f"{' '.join(words)}\n{' '.join(words.values())}\n"
 
 
 def check_installed() -> None:

@@ -13,9 +13,7 @@ from acband_configspace.benchmark.methods.anytime_halving import AnytimeHalving,
 from acband_configspace.benchmark.methods.method import Method
 from acband_configspace.benchmark.methods.random_racing import RandomRacing
 from acband_configspace.benchmark.methods.roar import Roar
-
-#: The methods of the paper's tables, in their order.
-PAPER_METHODS = ("icar", "car++", "car", "acband", "hyperband")
+from acband_configspace.benchmark.methods.space import SpaceMethod
 
 
 @dataclass(frozen=True)
@@ -83,9 +81,6 @@ METHODS: Mapping[str, Entry] = {
     "sp": Entry(_one("procrastination", "StructuredProcrastination")),
     "spc": Entry(_one("procrastination_confidence", "ProcrastinationWithConfidence")),
     "racing": Entry(_for_each_k("uniform_racing", "UniformRacing")),
-    "smac-ac": Entry(lambda s: [_load("smac", "SmacOnTable")("ac")], uses_alpha=False),
-    "smac-hb": Entry(lambda s: [_load("smac", "SmacOnTable")("hyperband")], uses_alpha=False),
-    "irace": Entry(lambda s: [_load("irace", "Irace")()], uses_alpha=False),
 }
 
 
@@ -105,4 +100,18 @@ ANYTIME_METHODS: Mapping[str, AnytimeMethod] = {
     "sh": AnytimeHalving(),
     "hyperband": AnytimeHyperband(),
     "random-racing": RandomRacing(),
+}
+
+#: Methods that search a space, on the surrogate of a recorded table, by their names.
+SPACE_METHODS: Mapping[str, Callable[[], SpaceMethod]] = {
+    "acband": lambda: _load("space_search", "ACBandOnSpace")(),
+    "learned": lambda: _load("space_search", "ACBandOnSpace")("learned"),
+    "roar-capped": lambda: _load("space_search", "OnSample")(Roar(capped=True)),
+    "hyperband": lambda: _load("space_search", "OnSample")(AnytimeHyperband()),
+    "smac-ac": lambda: _load("smac", "Smac")("ac"),
+    "smac-ac-capped": lambda: _load("smac", "Smac")("ac", capped=True),
+    "smac-hb": lambda: _load("smac", "Smac")("hyperband"),
+    "irace": lambda: _load("irace", "Irace")(),
+    "paramils": lambda: _load("paramils", "ParamILS")(),
+    "gga": lambda: _load("gga", "GGA")(),
 }

@@ -1,110 +1,102 @@
-"""SMAC's own facades for configuration, driven through a table."""
+"""SMAC's own facades on a surrogate of a recorded table, in the real space."""
 
 from __future__ import annotations
 
 import tempfile
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from ConfigSpace import Configuration, ConfigurationSpace, Integer
+from ConfigSpace import Configuration
 
-from acband_configspace.benchmark.methods.method import MethodResult, drawn_order
-from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.core.checks import whole_number
+from acband_configspace.benchmark.methods.space import Found, Runs
+from acband_configspace.benchmark.tables.surrogate import Surrogate
+
+#: More trials than any CPU time allows here: that is what ends the search.
+NO_LIMIT = 10**6
+#: What a run that was stopped costs, in multiples of the time that it had.
+LOST = 1.01
 
 
 @dataclass(frozen=True)
-class SmacOnTable:
-    """SMAC 2's AlgorithmConfigurationFacade or HyperbandFacade; its settings are SMAC's defaults.
+class Smac:
+    """SMAC 2's AlgorithmConfigurationFacade or HyperbandFacade, otherwise with its defaults.
 
-    A table has no more than the number of a configuration to offer, so SMAC's model has nothing
-    to learn from: this compares the ways of spending runs, not the models. The cost of a trial is
-    the runtime, runs are not capped (SMAC 2 has no capping), and each is paid for once.
+    ``ac`` has SMAC's random-forest model and starts from the default configuration; ``capped``
+    turns on its adaptive capping, which is off by default. Hyperband's fidelity is the number of
+    instances, whose mean is the cost. The cost of a run is its time.
     """
 
     facade: Literal["ac", "hyperband"] = "ac"
-    n_trials: int = 300
+    capped: bool = False
 
     def __post_init__(self) -> None:
-        whole_number("n_trials", self.n_trials, at_least=1)
         if self.facade not in ("ac", "hyperband"):
             raise ValueError(f"facade must be 'ac' or 'hyperband' but got {self.facade!r}")
+        if self.capped and self.facade != "ac":
+            raise ValueError("capped must be False for Hyperband, which SMAC does not cap")
 
     @property
     def name(self) -> str:
         """With the facade."""
-        return "SMAC AC" if self.facade == "ac" else "SMAC Hyperband"
+        name = "SMAC AC" if self.facade == "ac" else "SMAC Hyperband"
+        return f"{name}, capped" if self.capped else name
 
-    def run(self, table: RuntimeTable, seed: int) -> MethodResult:
-        """Optimise with SMAC, in a folder that is removed afterwards."""
-        runs = _Runs(table, seed)
+    def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
+        """Ask SMAC and tell it, in a folder that is removed afterwards."""
+        from smac.runhistory import TrialValue
+
+        runs = Runs(surrogate, cpu_limit=cpu_limit, seed=seed)
         with tempfile.TemporaryDirectory() as folder:
-            incumbent = self._optimise(runs, table, seed, folder)
-        return MethodResult(
-            incumbent=runs.row(incumbent),
-            cpu_time=runs.cpu_time,
-            wall_time=runs.cpu_time,
-            n_configs=len(runs.seen),
-            n_instances=runs.n_instances,
-            configurations=tuple(sorted(runs.seen)),
-        )
+            smac = self._facade(surrogate, seed, folder)
+            while not runs.is_over:
+                trial = smac.ask()
+                if self.facade == "ac":
+                    limit = (trial.additional_info or {}).get("cutoff", np.inf)
+                    seconds, ends = runs.run(trial.config, int(trial.instance), limit=limit)
+                    # SMAC takes who costs as much as the incumbent for undecided, and goes on.
+                    cost = seconds if ends else LOST * seconds
+                else:
+                    instances = range(max(1, int(trial.budget)))
+                    before = runs.cpu_time
+                    cost = float(np.mean([runs.run(trial.config, i)[0] for i in instances]))
+                    seconds = runs.cpu_time - before
+                smac.tell(trial, TrialValue(cost=cost, time=seconds), save=False)
+            incumbent = smac.intensifier.get_incumbent()
+        assert isinstance(incumbent, Configuration)
+        return runs.found(incumbent)
 
-    def _optimise(self, runs: _Runs, table: RuntimeTable, seed: int, folder: str) -> Configuration:
+    def _facade(self, surrogate: Surrogate, seed: int, folder: str) -> Any:
         from smac import AlgorithmConfigurationFacade, HyperbandFacade, Scenario
 
-        space = ConfigurationSpace(seed=seed)
-        space.add(Integer("row", (0, table.n_configs - 1)))
+        n_instances = surrogate.table.n_instances
         common: dict[str, Any] = {
-            "output_directory": folder, "seed": seed, "n_trials": self.n_trials,
-            "deterministic": True,
+            "output_directory": folder, "seed": seed, "n_trials": NO_LIMIT, "deterministic": True,
         }  # fmt: skip
-        made: Any
         if self.facade == "ac":
-            names = [str(i) for i in range(table.n_instances)]
             # No features: a table knows none, and marginalising over them takes SMAC minutes.
-            scenario = Scenario(space, instances=names, **common)
-            made = AlgorithmConfigurationFacade(
-                scenario, runs.on_instance, overwrite=True, logging_level=False
-            )
+            common["instances"] = [str(i) for i in range(n_instances)]
+            common["adaptive_capping"] = self.capped
         else:
-            scenario = Scenario(space, min_budget=1, max_budget=table.n_instances, **common)
-            made = HyperbandFacade(scenario, runs.on_budget, overwrite=True, logging_level=False)
-        incumbent = made.optimize()
-        if isinstance(incumbent, list):
-            incumbent = incumbent[0]
-        assert isinstance(incumbent, Configuration)
-        return incumbent
+            common |= {"min_budget": 1, "max_budget": n_instances}
+        facade: Any = AlgorithmConfigurationFacade if self.facade == "ac" else HyperbandFacade
+        scenario = Scenario(surrogate.space, **common)
+
+        target = _never_capped if self.capped else _never if self.facade == "ac" else _never_on
+        with warnings.catch_warnings():  # that a model without features learns less: see above
+            warnings.simplefilter("ignore")
+            return facade(scenario, target, overwrite=True, logging_level=False)
 
 
-class _Runs:
-    """Looks runs up, and pays for each pair of a configuration and an instance once."""
+# SMAC insists on the arguments of a target, though it is asked and told here and runs nothing.
+def _never(config: Any, instance: str, seed: int) -> float:
+    raise NotImplementedError
 
-    def __init__(self, table: RuntimeTable, seed: int) -> None:
-        self._table = table
-        self._rows, self._columns = drawn_order(table, seed)
-        self._paid: set[tuple[int, int]] = set()
-        self.cpu_time = 0.0
-        self.seen: set[int] = set()
 
-    @property
-    def n_instances(self) -> int:
-        return len({column for _, column in self._paid})
+def _never_capped(config: Any, instance: str, seed: int, cutoff: float) -> float:
+    raise NotImplementedError
 
-    def row(self, configuration: Configuration) -> int:
-        return int(self._rows[int(configuration["row"])])
 
-    def on_instance(self, config: Configuration, instance: str, seed: int = 0) -> float:
-        return self._run(self.row(config), int(self._columns[int(instance)]))
-
-    def on_budget(self, config: Configuration, seed: int = 0, budget: float = 1.0) -> float:
-        columns = self._columns[: max(1, int(budget))]
-        return float(np.mean([self._run(self.row(config), int(column)) for column in columns]))
-
-    def _run(self, row: int, column: int) -> float:
-        seconds = min(float(self._table.runtimes[row, column]), self._table.cutoff)
-        self.seen.add(row)
-        if (row, column) not in self._paid:
-            self._paid.add((row, column))
-            self.cpu_time += seconds
-        return seconds
+def _never_on(config: Any, seed: int, budget: float) -> float:
+    raise NotImplementedError

@@ -12,7 +12,7 @@ import json
 import platform
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,7 +20,8 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.benchmark.recording.solvers import Solver
+from acband_configspace.benchmark.recording.solvers import Solver, drawn_values
+from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.running.local.track import RaceTrack
 from acband_configspace.running.race import RaceSpec
 
@@ -48,17 +49,6 @@ class Plan:
             raise ValueError(f"cutoff must be positive but got {self.cutoff}")
 
 
-@dataclass(frozen=True)
-class Recording:
-    """A finished recording."""
-
-    runtimes: npt.NDArray[np.float32]
-    """Configurations × instances, in CPU seconds, infinite where the cutoff was reached."""
-    config_names: tuple[str, ...]
-    instance_names: tuple[str, ...]
-    provenance: Mapping[str, Any]
-
-
 def record(
     solver: Solver,
     plan: Plan,
@@ -68,10 +58,11 @@ def record(
     workers: int = 1,
     deadline: float | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Recording:
+) -> RuntimeTable | None:
     """Run what the journal does not hold yet, and return the instances that all have run on.
 
-    That is the whole table, unless the deadline, by ``time.monotonic()``, has come before.
+    That is the whole table, unless the deadline, by ``time.monotonic()``, has come before; it is
+    None if no instance is done by then.
 
     Raises
     ------
@@ -80,7 +71,8 @@ def record(
     """
     runtimes = np.full((plan.n_configs, plan.n_instances), np.nan, dtype=np.float32)
     header = _read_journal(journal, _header(solver, plan), runtimes)  # before anything is written
-    configurations = solver.configurations(plan.n_configs, plan.seed)
+    space = solver.space()
+    values = drawn_values(space, plan.n_configs, plan.seed)
     instances = solver.instances(plan.n_instances, plan.seed, folder)
     n_done = int((~np.isnan(runtimes)).sum())
     with journal.open("a") as lines:
@@ -88,9 +80,7 @@ def record(
             lines.write(json.dumps(header) + "\n")
         with RaceTrack(solver.target(), slots=workers, cutoff=plan.cutoff, clock="cpu") as track:
             specs = (
-                RaceSpec(
-                    (c, i), (configurations[c],), instances[i][1], plan.seed, stop_losers=False
-                )
+                RaceSpec((c, i), (values[c],), instances[i][1], plan.seed, stop_losers=False)
                 for c, i in _missing(runtimes, plan.seed)
             )
             for pair, seconds in _results(track, solver, specs, plan.cutoff):
@@ -101,11 +91,17 @@ def record(
                 if deadline is not None and time.monotonic() > deadline:
                     break
     complete: npt.NDArray[np.bool_] = np.logical_not(np.isnan(runtimes).any(axis=0))
-    return Recording(
+    if not complete.any():
+        return None
+    return RuntimeTable(
         runtimes[:, complete],
-        tuple(json.dumps(dict(configuration)) for configuration in configurations),
-        tuple(name for (name, _), done in zip(instances, complete, strict=True) if done),
-        header,
+        plan.cutoff,
+        instance_names=tuple(
+            name for (name, _), done in zip(instances, complete, strict=True) if done
+        ),
+        provenance={**header, "n_instances": int(complete.sum())},
+        config_values=tuple(values),
+        space=space.to_serialized_dict(),
     )
 
 

@@ -1,7 +1,7 @@
 """Reads and writes runtime tables: our own ``.npz``, and the forms that others publish.
 
 =====================  ==========================================================================
-``.npz``               our own: runtimes, cutoff, names and provenance
+``.npz``               our own: runtimes, cutoff, names, values, the space and provenance
 ``.npy``               a matrix of configurations × instances, memory-mapped
 ``.dump``              a pickled dict from a configuration's arguments to its list of runtimes
 a folder               an ASlib scenario: ``description.txt`` and ``algorithm_runs.arff``
@@ -16,7 +16,6 @@ import os
 import pickle
 import zipfile
 import zlib
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -88,12 +87,16 @@ def load_npz(path: str | os.PathLike[str], *, cutoff: float | None = None) -> Ru
             if missing := {"runtimes", "cutoff"} - set(stored.files):
                 raise TableError(f"{path} has no array {' and no array '.join(sorted(missing))}")
             runtimes, own_cutoff = stored["runtimes"], float(stored["cutoff"])
-            names = [
-                tuple(map(str, stored[key])) if key in stored.files else ()
+            names = {
+                key: tuple(map(str, stored[key]))
                 for key in ("config_names", "instance_names")
-            ]
-            said = str(stored["provenance"]) if "provenance" in stored.files else "{}"
-            provenance = json.loads(said)
+                if key in stored.files
+            }
+            said = {
+                key: json.loads(str(stored[key]))
+                for key in ("provenance", "config_values", "space")
+                if key in stored.files
+            }
     except TableError:
         raise
     except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
@@ -101,11 +104,12 @@ def load_npz(path: str | os.PathLike[str], *, cutoff: float | None = None) -> Ru
     lowest = own_cutoff if cutoff is None else min(cutoff, own_cutoff)
     if runtimes.dtype == np.float16:  # small to store, slow to compute with
         runtimes = runtimes.astype(np.float32)
-    return _table(path, runtimes, lowest, names[0], names[1], provenance)
+    said["config_values"] = tuple(said.get("config_values", ()))
+    return _table(path, runtimes, lowest, **names, **said)
 
 
 def save_npz(path: str | os.PathLike[str], table: RuntimeTable) -> None:
-    """Write a table with its names and its provenance, as single-precision numbers."""
+    """Write a table with all that is known of it, as single-precision numbers."""
     np.savez_compressed(
         path,
         runtimes=np.asarray(table.runtimes, dtype=np.float32),
@@ -113,6 +117,8 @@ def save_npz(path: str | os.PathLike[str], table: RuntimeTable) -> None:
         config_names=np.array(table.config_names, dtype=str),
         instance_names=np.array(table.instance_names, dtype=str),
         provenance=json.dumps(dict(table.provenance)),
+        config_values=json.dumps([dict(values) for values in table.config_values]),
+        space=json.dumps(table.space),
     )
 
 
@@ -141,7 +147,7 @@ def load_measurements(
         runtimes = np.array([content.pop(name) for name in names], dtype=np.float64)
     except (TypeError, ValueError) as error:
         _refuse(path, error)
-    return _table(path, runtimes, cutoff, tuple(map(str, names)))
+    return _table(path, runtimes, cutoff, config_names=tuple(map(str, names)))
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -158,15 +164,10 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _table(
-    path: str | os.PathLike[str],
-    runtimes: Any,
-    cutoff: float,
-    config_names: tuple[str, ...] = (),
-    instance_names: tuple[str, ...] = (),
-    provenance: Mapping[str, Any] | None = None,
+    path: str | os.PathLike[str], runtimes: Any, cutoff: float, **known: Any
 ) -> RuntimeTable:
     try:
-        return RuntimeTable(runtimes, cutoff, config_names, instance_names, provenance or {})
+        return RuntimeTable(runtimes, cutoff, **known)
     except (TypeError, ValueError) as error:
         raise TableError(f"{path}: {error}") from error
 

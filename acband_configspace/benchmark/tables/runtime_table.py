@@ -34,6 +34,10 @@ class RuntimeTable:
     """A name for each column, or none at all."""
     provenance: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Where the runtimes come from: solver, version, seeds, machine, date, as far as known."""
+    config_values: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    """The values of each row's active parameters, or none at all."""
+    space: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The space of these configurations, as ``ConfigurationSpace.to_serialized_dict`` has it."""
 
     def __post_init__(self) -> None:
         cutoff = real_number("cutoff", self.cutoff)
@@ -55,9 +59,10 @@ class RuntimeTable:
         for what, names, count in (
             ("config_names", self.config_names, runtimes.shape[0]),
             ("instance_names", self.instance_names, runtimes.shape[1]),
+            ("config_values", self.config_values, runtimes.shape[0]),
         ):
             if names and len(names) != count:
-                raise ValueError(f"{what} must name all {count} but got {len(names)}")
+                raise ValueError(f"{what} must be given for all {count} but got {len(names)}")
         object.__setattr__(self, "runtimes", runtimes)
         object.__setattr__(self, "cutoff", cutoff)
 

@@ -26,8 +26,9 @@ from acband_configspace.running.dask.worker import (
     cancel_races,
     make_task,
 )
-from acband_configspace.running.local.messages import RaceDone, StartRace
+from acband_configspace.running.local.messages import StartRace
 from acband_configspace.running.local.track import SupervisorDiedError, TargetLoadError
+from acband_configspace.running.race import RaceReport
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class Arrival:
     """What became of a task."""
 
     key: str
-    done: RaceDone | None = None
+    done: RaceReport | None = None
     failure: Failure | None = None
     error: BaseException | None = None
 

@@ -21,8 +21,8 @@ from acband_configspace.errors import NoWorkersError, SchedulerLostError
 from acband_configspace.running.dask.client import Arrival, ClusterClient, Failure
 from acband_configspace.running.dask.placement import Placement, WorkerLoad
 from acband_configspace.running.dask.worker import CLOSING_SECONDS, RacePlugin
-from acband_configspace.running.local.messages import RaceDone, StartRace
-from acband_configspace.running.local.track import report_of
+from acband_configspace.running.local.messages import StartRace
+from acband_configspace.running.local.track import opened
 from acband_configspace.running.race import (
     Clock,
     RaceReport,
@@ -302,7 +302,7 @@ class RaceCluster:
         if arrival.done is not None:
             self._forget(race)
             self._note_time(arrival.done)
-            self._reports.append(report_of(arrival.done, race.key))
+            self._reports.append(opened(arrival.done, race.key))
         elif arrival.failure is Failure.TARGET_UNFIT:
             assert arrival.error is not None
             raise arrival.error
@@ -337,7 +337,7 @@ class RaceCluster:
         racer = RacerReport(status, started=time.time(), error=error)
         self._reports.append(RaceReport(race.key, (racer,) * len(race.message.jobs), None))
 
-    def _note_time(self, done: RaceDone) -> None:
+    def _note_time(self, done: RaceReport) -> None:
         seconds = max(racer.time for racer in done.racers)
         mean = seconds if self._mean_seconds is None else self._mean_seconds
         self._mean_seconds = 0.8 * mean + 0.2 * seconds

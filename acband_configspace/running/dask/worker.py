@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -27,12 +27,11 @@ from acband_configspace.core.ends import End
 from acband_configspace.running.dask.placement import slots_of
 from acband_configspace.running.local.messages import (
     CancelRace,
-    RaceDone,
     StartRace,
     TrackSettings,
 )
 from acband_configspace.running.local.track import SupervisorDiedError, SupervisorProcess
-from acband_configspace.running.race import RacerReport
+from acband_configspace.running.race import RaceReport, RacerReport
 
 #: What a worker that is closed leaves behind; Dask's own workers mostly do, too.
 CLOSING_NOTE = {"action": "closing-worker"}
@@ -53,7 +52,7 @@ class RacesClosedError(RuntimeError):
 @dataclass(frozen=True)
 class _Start:
     race: StartRace
-    answer: Future[RaceDone]
+    answer: Future[RaceReport]
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,8 @@ class SupervisorThread:
     def __init__(self, open_supervisor: Callable[[], SupervisorProcess]) -> None:
         self._open_supervisor = open_supervisor
         self._supervisor: SupervisorProcess | None = None
-        self._answers: dict[int | str, Future[RaceDone]] = {}
-        self._cancelled_ahead: set[int | str] = set()
+        self._answers: dict[Hashable, Future[RaceReport]] = {}
+        self._cancelled_ahead: set[Hashable] = set()
         self._commands: SimpleQueue[_Start | CancelRace | _Close] = SimpleQueue()
         self._closed = False
         self._wakeup, self._wakeup_sender = socket.socketpair()
@@ -84,7 +83,7 @@ class SupervisorThread:
         self._thread = threading.Thread(target=self._serve, name="races", daemon=True)
         self._thread.start()
 
-    def run(self, race: StartRace) -> RaceDone:
+    def run(self, race: StartRace) -> RaceReport:
         """Run a race and wait for its end.
 
         Raises
@@ -94,11 +93,11 @@ class SupervisorThread:
         TargetLoadError, SupervisorDiedError
             As the race track does.
         """
-        answer: Future[RaceDone] = Future()
+        answer: Future[RaceReport] = Future()
         self._tell(_Start(race, answer))
         return answer.result()
 
-    def cancel(self, key: int | str) -> None:
+    def cancel(self, key: Hashable) -> None:
         """Stop a race, or keep it from starting if it comes later."""
         self._tell(CancelRace(key))
 
@@ -167,11 +166,11 @@ class SupervisorThread:
                 self._closed = True
                 return
 
-    def _start(self, race: StartRace, answer: Future[RaceDone]) -> None:
+    def _start(self, race: StartRace, answer: Future[RaceReport]) -> None:
         if race.key in self._cancelled_ahead:
             self._cancelled_ahead.remove(race.key)
             racer = RacerReport(End.CANCELLED, started=time.time())
-            answer.set_result(RaceDone(race.key, (racer,) * len(race.jobs), winner=None))
+            answer.set_result(RaceReport(race.key, (racer,) * len(race.jobs), winner=None))
             return
         self._answers[race.key] = answer
         if self._supervisor is None:
@@ -257,7 +256,7 @@ class RacePlugin(WorkerPlugin):
         if start in ("executing", "long-running") and finish == "released":
             self._races.cancel(str(key))
 
-    def run(self, race: StartRace) -> RaceDone:
+    def run(self, race: StartRace) -> RaceReport:
         """Run a race; to be called in a thread that may wait."""
         try:
             return self._races.run(race)
@@ -304,14 +303,14 @@ async def _say_goodbye(worker: Worker) -> None:
             await asyncio.wait_for(note, timeout=1)
 
 
-def make_task(run: str, race: StartRace) -> tuple[Callable[..., RaceDone], str, bytes]:
+def make_task(run: str, race: StartRace) -> tuple[Callable[..., RaceReport], str, bytes]:
     """Return a function and its arguments that run a race on the worker that they are sent to.
 
     A function within a function is pickled by value, and the race comes as bytes: a worker without
     this package that had to import it to read a message would end, with all that it runs.
     """
 
-    def run_race(run: str, race: bytes) -> RaceDone:
+    def run_race(run: str, race: bytes) -> RaceReport:
         import pickle
 
         from acband_configspace.running.dask.worker import plugin_of_this_worker

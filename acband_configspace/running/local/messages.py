@@ -3,24 +3,25 @@
 ::
 
     user's process  --Setup, StartRace, CancelRace-->  supervisor
-                    <--Ready, SetupFailed, RaceDone--
+                    <--Ready, SetupFailed, RaceReport--
     supervisor      --RunRacer, LowerLimit, StopRacer-->  watcher
                     <--Finished, RacerReport--
     racer           --its token, the moment, then CallEnd or StartFailed-->  watcher
 
-On a Dask cluster ``TrackSettings``, ``StartRace`` and ``RaceDone`` travel between the user's
-process and the workers.
+On a Dask cluster ``TrackSettings``, ``StartRace`` and ``RaceReport`` travel between the
+user's process and the workers. What functions returned stays pickled until it is there.
 """
 
 from __future__ import annotations
 
 import pickle
 import struct
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 from acband_configspace.core.ends import End
-from acband_configspace.running.race import RacerReport, TrackLimits
+from acband_configspace.running.race import TrackLimits
 
 #: When a function returned, by the system-wide monotonic clock.
 ENDED = struct.Struct("d")
@@ -100,7 +101,7 @@ class SetupFailed:
 class StartRace:
     """Queue a race; the number, or on a cluster the name, tells it from all others."""
 
-    key: int | str
+    key: Hashable
     jobs: tuple[Job, ...]
     limits: tuple[float, ...]
     stop_losers: bool
@@ -110,16 +111,7 @@ class StartRace:
 class CancelRace:
     """Stop a race, or forget it if it has not begun."""
 
-    key: int | str
-
-
-@dataclass(frozen=True)
-class RaceDone:
-    """A race is over; what functions returned is still pickled."""
-
-    key: int | str
-    racers: tuple[RacerReport, ...]
-    winner: int | None
+    key: Hashable
 
 
 @dataclass(frozen=True)

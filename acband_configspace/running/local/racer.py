@@ -30,7 +30,7 @@ from acband_configspace.running.local.messages import (
     StartFailed,
     description,
 )
-from acband_configspace.running.local.process_tree import die_with_parent
+from acband_configspace.running.local.process_tree import die_with_parent, rename
 from acband_configspace.running.race import ScriptReport
 
 #: Bytes of the token that a racer's result begins with.
@@ -97,6 +97,7 @@ def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerPr
 def _leave_watcher(watcher: int, *, output: int, errors: int) -> None:
     os.setsid()
     die_with_parent(watcher)  # which has one thread: the kernel means the thread that forked
+    rename(os.path.basename(sys.executable))
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

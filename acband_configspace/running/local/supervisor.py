@@ -20,6 +20,7 @@ import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Hashable
 from dataclasses import replace
 
 from acband_configspace.core.ends import End
@@ -29,7 +30,6 @@ from acband_configspace.running.local.messages import (
     CancelRace,
     Finished,
     LowerLimit,
-    RaceDone,
     Ready,
     RunRacer,
     Setup,
@@ -39,7 +39,7 @@ from acband_configspace.running.local.messages import (
 )
 from acband_configspace.running.local.racer import LoadedTarget
 from acband_configspace.running.local.watcher import Watcher
-from acband_configspace.running.race import RacerReport, TrackLimits
+from acband_configspace.running.race import RaceReport, RacerReport, TrackLimits
 
 #: Seconds to wait for a process to become available for a watcher.
 FORK_PATIENCE = 10.0
@@ -71,7 +71,7 @@ class _RaceInProgress:
         own = self.message.limits[index] + room
         return min(own, self.best) if self.message.stop_losers else own
 
-    def outcome(self, limits: TrackLimits) -> RaceDone | None:
+    def outcome(self, limits: TrackLimits) -> RaceReport | None:
         """Return who has won and what came of all, if all have ended."""
         reports = tuple(report for report in self.reports if report is not None)
         if len(reports) < len(self.reports):
@@ -90,7 +90,7 @@ class _RaceInProgress:
                 return limits.measured_time(report) > first
 
             reports = tuple(replace(r, status=End.LOST) if lost(r) else r for r in reports)
-        return RaceDone(self.message.key, reports, winner)
+        return RaceReport(self.message.key, reports, winner)
 
 
 class _WatcherHandle:
@@ -125,8 +125,9 @@ class Supervisor:
         if self._user_process is not None:
             self._selector.register(self._user_process, selectors.EVENT_READ)
         process_tree.adopt_orphans()
-        #: Processes that loading the target has started, not ours to stop before the end; later
-        #: also those that cannot be killed.
+        self._guard = process_tree.start_guard()
+        #: Processes that loading the target has started, and the guard, not to be stopped before
+        #: the end; later also those that cannot be killed.
         self._spared = set(process_tree.children(os.getpid()))
         for _ in range(self._slots):
             self._add_watcher()
@@ -229,7 +230,7 @@ class Supervisor:
         if outcome is not None:
             self._channel.post(outcome)
 
-    def _cancel(self, key: int | str) -> None:
+    def _cancel(self, key: Hashable) -> None:
         running = [w for w in self._watchers if w.race is not None and w.race.message.key == key]
         for watcher in running:
             assert watcher.race is not None
@@ -255,6 +256,9 @@ class Supervisor:
                 ours.close()
                 if self._user_process is not None:
                     os.close(self._user_process)
+                if self._guard is not None and self._guard.stdin is not None:
+                    self._guard.stdin.close()
+                process_tree.rename("acband-watcher")
                 # It ends with the supervisor, and after its racer.
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 Watcher(theirs, self._target, self._limits).serve()
@@ -447,6 +451,7 @@ def main(descriptor: int) -> None:
     """Serve the race track at the other end of an inherited socket."""
     # Ctrl-C is for the user's process; it decides what becomes of the races.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process_tree.rename("acband-superv.")  # killall -9 python leaves us to clean up
     _open_streams()
     os.set_inheritable(descriptor, False)
     channel = Channel(socket.socket(fileno=descriptor))

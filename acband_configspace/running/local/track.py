@@ -23,7 +23,6 @@ from acband_configspace.running.local.channel import Channel, channel_pair
 from acband_configspace.running.local.messages import (
     CancelRace,
     PickledValue,
-    RaceDone,
     Setup,
     SetupFailed,
     StartRace,
@@ -103,7 +102,7 @@ class SupervisorProcess:
         """Tell the supervisor to start or to stop a race."""
         self._channel.send(message)
 
-    def receive(self, timeout: float | None) -> list[RaceDone]:
+    def receive(self, timeout: float | None) -> list[RaceReport]:
         """Return the races that are over; wait for one at most so many seconds.
 
         Raises
@@ -159,9 +158,10 @@ class RaceTrack:
     Racers run in the working directory and with the environment of the moment the track is
     constructed, and find the variable ``ACBAND_TRACK`` in it, by which they are found if their
     supervisor is killed. Not for several threads at a time. Close it, or use it in a ``with``
-    statement; racers also end when the process ends or is killed. Only if this process, the
-    supervisor and the watchers are all killed at the same moment, what racers have started
-    themselves may live on; the racers do not (on Linux).
+    statement; racers also end when the process ends or is killed. On Linux, with all that they have
+    started, even if this process, the supervisor and the watchers are killed at the same moment:
+    a guard, a shell that waits for just that, finds them by that variable. Only what has another
+    environment may live on then, or everything if somebody kills the guard as well.
 
     A racer whose watcher is killed, or suspended for some seconds, is run again, up to three
     times. One that cannot be killed is left running after five seconds, and its report says so.
@@ -226,7 +226,7 @@ class RaceTrack:
         self._target = target
         self._cutoff = cutoff
         self._shared = shared
-        self._unfinished: dict[int | str, Hashable] = {}
+        self._unfinished: dict[Hashable, Hashable] = {}
         self._races_started = 0
         settings = settings_for(target, shared, limits)
         self._supervisor = SupervisorProcess(settings, slots=self.slots)
@@ -266,7 +266,7 @@ class RaceTrack:
         while self._unfinished and not reports:
             patience = max(deadline - time.monotonic(), 0.0)
             done = self._supervisor.receive(None if patience == math.inf else patience)
-            reports = [report_of(race, self._unfinished.pop(race.key)) for race in done]
+            reports = [opened(race, self._unfinished.pop(race.key)) for race in done]
             if patience == 0:
                 break
         return reports
@@ -300,9 +300,9 @@ class RaceTrack:
             raise RuntimeError("the race track is closed")
 
 
-def report_of(done: RaceDone, key: Hashable) -> RaceReport:
-    """Return the report of a race, with the values that functions returned."""
-    return RaceReport(key, tuple(_with_value(racer) for racer in done.racers), done.winner)
+def opened(report: RaceReport, key: Hashable) -> RaceReport:
+    """Return a report with the key of the caller, and the values that functions returned."""
+    return replace(report, key=key, racers=tuple(map(_with_value, report.racers)))
 
 
 def _with_value(racer: RacerReport) -> RacerReport:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from table_helpers import constant_table
 
 from acband_configspace.benchmark import RuntimeTable, synthetic_table
 from acband_configspace.benchmark.methods.acband import AnytimeACBand
@@ -20,10 +21,6 @@ from acband_configspace.benchmark.tables import noisy_table
 
 RIVALS = [method for name, method in ANYTIME_METHODS.items() if name not in ("default", "paper")]
 every_rival = pytest.mark.parametrize("method", RIVALS, ids=lambda method: method.name)
-
-
-def constant_table(*seconds: float, n_instances: int = 50, cutoff: float = 900.0) -> RuntimeTable:
-    return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
 
 
 def in_drawn_order(*seconds: float, seed: int = 0, **options: Any) -> RuntimeTable:

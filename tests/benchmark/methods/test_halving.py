@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from table_helpers import constant_table
 
 from acband_configspace.benchmark import RuntimeTable
 from acband_configspace.benchmark.methods.halving import (
@@ -16,10 +17,6 @@ from acband_configspace.benchmark.methods.halving import (
     run_bracket,
     rungs,
 )
-
-
-def constant_table(*seconds: float, n_instances: int = 4, cutoff: float = 900.0) -> RuntimeTable:
-    return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
 
 
 @pytest.mark.parametrize(("eta", "count"), [(4, 378), (5, 842), (6, 280), (8, 618)])
@@ -55,7 +52,7 @@ def test_equal_rounds_are_cheaper_than_a_bracket() -> None:
 
 def test_instances_already_seen_are_not_paid_again() -> None:
     # 4 configurations on 1 instance (1 + 2 + 3 + 4), 2 on 1 more (1 + 2), 1 on 2 more (1 + 1).
-    result = SuccessiveHalving(eta=2).run(constant_table(1.0, 2.0, 3.0, 4.0), seed=0)
+    result = SuccessiveHalving(eta=2).run(constant_table(1.0, 2.0, 3.0, 4.0, n_instances=4), seed=0)
     assert result.cpu_time == 10 + 3 + 2
     assert (result.incumbent, result.n_configs, result.n_instances) == (0, 4, 4)
 

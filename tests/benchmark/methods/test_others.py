@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from typing import Any, Literal
-
 import numpy as np
 import pytest
+from table_helpers import constant_table
 
-from acband_configspace.benchmark import RuntimeTable, simulate, synthetic_table
+from acband_configspace.benchmark import simulate, synthetic_table
 from acband_configspace.benchmark.methods.acband import ACBand
-from acband_configspace.benchmark.methods.irace import Irace, check_installed
 from acband_configspace.benchmark.methods.leapsandbounds import LeapsAndBounds
 from acband_configspace.benchmark.methods.method import Method
 from acband_configspace.benchmark.methods.procrastination import StructuredProcrastination
@@ -19,13 +16,7 @@ from acband_configspace.benchmark.methods.procrastination_confidence import (
     lower_bound,
 )
 from acband_configspace.benchmark.methods.registry import METHODS, Setting, build
-from acband_configspace.benchmark.methods.smac import SmacOnTable
 from acband_configspace.benchmark.methods.uniform_racing import UniformRacing
-
-
-def constant_table(*seconds: float, n_instances: int = 60, cutoff: float = 900.0) -> RuntimeTable:
-    return RuntimeTable(np.repeat(np.array(seconds)[:, None], n_instances, axis=1), cutoff)
-
 
 SEQUENTIAL = [LeapsAndBounds(), StructuredProcrastination(), ProcrastinationWithConfidence()]
 
@@ -86,47 +77,15 @@ def test_leaps_and_bounds_raises_its_guess_until_a_mean_is_below() -> None:
 
 def test_leaps_and_bounds_resumes_its_runs() -> None:
     """13 phases, and yet no second of any of the 60 instances is paid twice."""
-    result = LeapsAndBounds().run(constant_table(30.0), seed=0)
+    result = LeapsAndBounds().run(constant_table(30.0, n_instances=60), seed=0)
     assert result.cpu_time == pytest.approx(60 * 30.0)
     n_runs = result.extra["n_runs_of_a_configuration"]
     assert result.cpu_time_with_repeats <= n_runs * 30.0
 
 
-@pytest.mark.parametrize("facade", ["ac", "hyperband"])
-def test_smac_runs_on_a_table(facade: Literal["ac", "hyperband"]) -> None:
-    table = synthetic_table(30, 20, seed=1)
-    result = SmacOnTable(facade, n_trials=12).run(table, seed=0)
-    assert result.incumbent in result.configurations
-    assert 0 < result.cpu_time <= 12 * 20 * table.cutoff
-    assert result.n_configs <= 12
-
-
-def irace_is_missing() -> Any:
-    try:
-        check_installed()
-    except RuntimeError as error:
-        return str(error)
-    return ""
-
-
-@pytest.mark.skipif(bool(irace_is_missing()), reason="R or its package irace is not installed")
-def test_irace_finds_the_best_of_a_clear_order_and_repeats_itself() -> None:
-    table = RuntimeTable(np.arange(1.0, 21.0)[:, None] * np.linspace(1, 2, 50), cutoff=100.0)
-    result = Irace(n_trials=300).run(table, seed=0)
-    assert result.incumbent == min(result.configurations)
-    assert 0 < result.cpu_time <= 300 * 40
-    assert Irace(n_trials=300).run(table, seed=0) == result
-
-
-@pytest.mark.skipif(shutil.which("Rscript") is not None, reason="R is installed")
-def test_irace_says_what_is_missing() -> None:
-    with pytest.raises(RuntimeError, match="Rscript is not found"):
-        Irace().run(constant_table(1.0, 2.0), seed=0)
-
-
 def test_every_method_can_be_built_by_name() -> None:
     setting = Setting(alpha=0.05, delta=0.05, ks=(2, 4), etas=(4,))
     names = [method.name for family in METHODS for method in build(family, setting)]
-    assert len(names) == len(set(names)) == 19
+    assert len(names) == len(set(names)) == 16
     with pytest.raises(ValueError, match="methods must be some of .* but got 'random'"):
         build("random", setting)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from ConfigSpace import ConfigurationSpace, Integer
 
 from acband_configspace.benchmark.__main__ import main
+from acband_configspace.benchmark.recording.clasp import CLASP, clasp_arguments
 from acband_configspace.benchmark.recording.cnf import FAMILIES, Formula, formula
-from acband_configspace.benchmark.recording.minisat import MiniSat, minisat_arguments
+from acband_configspace.benchmark.recording.minisat import MINISAT, minisat_arguments
 from acband_configspace.benchmark.recording.recorder import Plan, record
+from acband_configspace.benchmark.recording.solvers import drawn_values, get_solver
 from acband_configspace.benchmark.tables import load_table
+from acband_configspace.benchmark.tables.surrogate import Surrogate
 from acband_configspace.core.ends import End
 from acband_configspace.running import PythonTarget, RacerReport
+from acband_configspace.running.targets import Target
 
 needs_minisat = pytest.mark.skipif(shutil.which("minisat") is None, reason="no minisat")
 
@@ -30,28 +36,31 @@ class Fake:
     def version(self) -> str:
         return "1"
 
-    def configurations(self, count: int, seed: int) -> list[Any]:
-        return [{"c": c} for c in range(count)]
+    def space(self) -> ConfigurationSpace:
+        return ConfigurationSpace({"c": Integer("c", (0, 9), default=0)})
 
-    def instances(self, count: int, seed: int, folder: Path) -> list[tuple[str, str]]:
+    def instances(self, count: int, seed: int, folder: Path) -> Sequence[tuple[str, str]]:
         return [(f"instance {i}", str(i)) for i in range(count)]
 
-    def target(self) -> PythonTarget:
+    def target(self) -> Target:
         return PythonTarget(lambda configuration, instance: configuration["c"] + int(instance) / 10)
 
     def seconds(self, report: RacerReport, cutoff: float) -> float:
-        seconds: float = report.returned
-        return seconds if seconds < cutoff else float("inf")
+        assert isinstance(report.returned, float)
+        return report.returned if report.returned < cutoff else float("inf")
 
 
 def test_an_interrupted_recording_goes_on(tmp_path: Path) -> None:
     plan, journal = Plan(3, 4, cutoff=2.0), tmp_path / "journal"
-    seen = []
+    seen: list[int] = []
     first = record(
         Fake(), plan, journal, tmp_path, on_progress=lambda done, total: seen.append(done)
     )
     assert seen == list(range(1, 13))
-    expected = np.arange(3)[:, None] + np.arange(4) / 10
+    assert first is not None
+    cs = np.array([values["c"] for values in first.config_values])
+    assert cs[0] == 0  # the default comes first
+    expected = cs[:, None] + np.arange(4) / 10
     assert np.allclose(first.runtimes, np.where(expected < 2.0, expected, np.inf))
     assert first.instance_names == tuple(f"instance {i}" for i in range(4))
     # Killed in the middle of a line:
@@ -62,13 +71,20 @@ def test_an_interrupted_recording_goes_on(tmp_path: Path) -> None:
         Fake(), plan, journal, tmp_path, on_progress=lambda done, total: seen.append(done)
     )
     assert 0 < len(seen) < 12
+    assert again is not None
     assert np.array_equal(again.runtimes, first.runtimes)
     assert sorted(journal.read_text().splitlines()[1:]) == sorted(text.splitlines()[1:])
 
 
 def test_at_the_deadline_only_complete_instances_count(tmp_path: Path) -> None:
-    recording = record(Fake(), Plan(3, 4, cutoff=2.0), tmp_path / "journal", tmp_path, deadline=0.0)
-    assert recording.runtimes.shape == (3, 0)
+    plan, journal = Plan(3, 4, cutoff=2.0), tmp_path / "journal"
+    assert record(Fake(), plan, journal, tmp_path, deadline=0.0) is None
+    record(Fake(), plan, journal, tmp_path)
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[: 1 + 2 * 3 + 1]))  # two instances, and one run of a third
+    table = record(Fake(), plan, journal, tmp_path, deadline=0.0)
+    assert table is not None
+    assert (table.n_instances, table.provenance["n_instances"]) == (2, 2)
 
 
 def test_another_recording_is_refused(tmp_path: Path) -> None:
@@ -78,15 +94,13 @@ def test_another_recording_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)])
-def test_bad_plans_are_refused(sizes: tuple[Any, ...]) -> None:
+def test_bad_plans_are_refused(sizes: tuple[int, int, float]) -> None:
     with pytest.raises(ValueError, match="but got"):
         Plan(*sizes)
 
 
 @needs_minisat
-def test_minisat_is_recorded_with_its_provenance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_minisat_is_recorded_with_its_provenance(tmp_path: Path) -> None:
     output = tmp_path / "tables" / "t.npz"
     options = ["record", "--configurations", "2", "--instances", "3", "--output", str(output)]
     assert main([*options, "--workers", "2"]) == 0
@@ -94,16 +108,59 @@ def test_minisat_is_recorded_with_its_provenance(
     assert (table.runtimes.shape, table.cutoff) == ((2, 3), 1.0)
     assert 0 < table.runtimes.min() < 0.5
     assert table.provenance["target"] == "minisat"
-    assert '"var-decay": 0.95' in table.config_names[0]  # the default comes first
     assert [name.split()[1] for name in table.instance_names] == ["3sat", "factoring", "fuzz"]
+    # The values and the space are in the file: the default comes first.
+    assert table.config_values[0]["var-decay"] == 0.95
+    assert Surrogate(table).space == MINISAT.space()
+
+
+@pytest.mark.skipif(shutil.which("clasp") is None, reason="no clasp")
+def test_clasp_takes_every_configuration(tmp_path: Path) -> None:
+    table = record(CLASP, Plan(25, 1, cutoff=5.0), tmp_path / "journal", tmp_path)
+    assert table is not None
+    assert np.isfinite(table.runtimes).all()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("highspy") is None, reason="no highspy")
-def test_highs_is_recorded(tmp_path: Path) -> None:
+def test_the_auctions_of_the_example_are_recorded(tmp_path: Path) -> None:
     output = tmp_path / "t.npz"
-    options = ["record", "--target", "highs", "--configurations", "2", "--instances", "2"]
+    example = Path(__file__).parents[3] / "examples" / "highs_auctions.py"
+    options = ["record", "--target", str(example), "--configurations", "2", "--instances", "2"]
     assert main([*options, "--cutoff", "5", "--output", str(output)]) == 0
-    assert load_table(output).provenance["target"] == "highs"
+    table = load_table(output)
+    assert table.provenance["target"] == "highs_auctions"
+    assert table.instance_names == ("table-0-0:60", "table-0-1:60")
+    assert table.runtimes.max() < 5
+
+
+def test_a_python_file_must_say_all_that_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "half_a_solver.py").write_text("def solve(config, instance, seed): ...\n")
+    with pytest.raises(ValueError, match="must define make_space, .* but lacks make_space"):
+        get_solver(str(tmp_path / "half_a_solver.py")).version()
+    with pytest.raises(FileNotFoundError, match="there is no Python file"):
+        get_solver(str(tmp_path / "none.py")).version()
+    with pytest.raises(ValueError, match="target must be 'minisat', 'clasp' or a Python file"):
+        get_solver("glucose")
+
+
+def test_clasp_command_line() -> None:
+    configuration = {
+        "heuristic": "Vsids", "vsids-decay": 92, "vsids-acids": "on", "restarts": "x",
+        "restart-length": 128, "restart-growth": 1.5, "deletion": "basic", "deletion-share": 75,
+        "deletion-score": "lbd", "otfs": 2, "local-restarts": "off",
+    }  # fmt: skip
+    assert clasp_arguments(configuration, "f.cnf", 3) == [
+        "--quiet=2", "--configuration=trendy", "--heuristic=Vsids,92", "--restarts=x,128,1.5",
+        "--deletion=basic,75,lbd", "--vsids-acids", "--otfs=2", "--no-local-restarts", "--seed=3",
+        "f.cnf",
+    ]  # fmt: skip
+
+
+def test_the_same_seed_draws_the_same_values() -> None:
+    first, again = (drawn_values(CLASP.space(), 5, 7) for _ in range(2))
+    assert first == again
+    assert first != drawn_values(CLASP.space(), 5, 8)
+    assert first[0] == dict(CLASP.space().get_default_configuration())
 
 
 def test_minisat_command_line() -> None:
@@ -119,11 +176,11 @@ def test_minisat_has_answered_whatever_the_exit_code() -> None:
     report = RacerReport(
         End.CRASHED, 0.3, cpu_time=0.25, error="exited with code 20", output=output
     )
-    assert MiniSat().seconds(report, 1.0) == 0.25
-    assert MiniSat().seconds(report, 0.2) == float("inf")
-    assert MiniSat().seconds(RacerReport(End.CUTOFF, 0.0), 1.0) == float("inf")
+    assert MINISAT.seconds(report, 1.0) == 0.25
+    assert MINISAT.seconds(report, 0.2) == float("inf")
+    assert MINISAT.seconds(RacerReport(End.CUTOFF, 0.0), 1.0) == float("inf")
     with pytest.raises(RuntimeError, match="minisat gave no answer"):
-        MiniSat().seconds(RacerReport(End.CRASHED, 0.0, output="PARSE ERROR!"), 1.0)
+        MINISAT.seconds(RacerReport(End.CRASHED, 0.0, output="PARSE ERROR!"), 1.0)
 
 
 def test_formulas_are_the_same_for_the_same_seed_and_come_from_all_families() -> None:

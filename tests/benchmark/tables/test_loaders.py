@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ConfigSpace import Configuration
 
 from acband_configspace.benchmark import RuntimeTable
 from acband_configspace.benchmark.tables.loaders import (
+    SHIPPED,
     load_measurements,
     load_npy,
     load_shipped,
@@ -19,6 +21,7 @@ from acband_configspace.benchmark.tables.loaders import (
     save_npz,
 )
 from acband_configspace.benchmark.tables.runtime_table import TableError
+from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 
 class Hostile:
@@ -201,13 +204,28 @@ def test_aslib_files_may_be_missing(tmp_path: Path) -> None:
         load_table(tmp_path)
 
 
-def test_the_shipped_table_is_a_recording() -> None:
-    table = load_shipped("minisat")
-    assert table.n_configs >= 200
-    assert len(table.config_names) == table.n_configs
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_table_is_a_recording_with_its_space(name: str) -> None:
+    table = load_shipped(name)
+    assert min(table.runtimes.shape) >= 100
     assert len(table.instance_names) == table.n_instances
-    assert table.provenance["target"] == "minisat"
-    assert {"version", "seed", "machine", "date", "cutoff"} <= set(table.provenance)
+    assert {"target", "version", "seed", "machine", "date", "cutoff"} <= set(table.provenance)
+    assert table.provenance["n_configs"] == len(table.config_values) == table.n_configs
     assert (table.runtimes < table.cutoff).mean() > 0.9
+    assert table.runtimes.min() > 0.0  # by the clock of the process
+    space = Surrogate(table).space
+    assert table.config_values[0] == dict(space.get_default_configuration())
+    for values in table.config_values:
+        Configuration(space, values=values).check_valid_configuration()
+
+
+def test_other_tables_are_not_shipped() -> None:
     with pytest.raises(ValueError, match="name must be one of minisat"):
         load_shipped("glucose")
+
+
+def test_values_and_space_are_saved(tmp_path: Path, small_table: RuntimeTable) -> None:
+    save_npz(tmp_path / "t.npz", small_table)
+    again = load_table(tmp_path / "t.npz")
+    assert again.config_values == small_table.config_values
+    assert again.space == small_table.space

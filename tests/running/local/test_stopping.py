@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from race_helpers import marked_processes, race, statuses
+from race_helpers import marked_processes, race, statuses, watchers_of
 
 from acband_configspace.running import (
     CommandTarget,
@@ -275,7 +275,7 @@ def test_a_supervisor_that_is_told_to_end_ends_after_its_racers() -> None:
         track.start(RaceSpec("only", ({}, {})))
         assert not track.wait(0.3)
         [supervisor] = set(psutil.Process().children()) - others
-        watchers = supervisor.children()
+        watchers = watchers_of(supervisor)
         racers = [racer for watcher in watchers for racer in watcher.children()]
         assert len(racers) == 2
         assert sys.argv[0] not in " ".join(supervisor.cmdline())
@@ -297,7 +297,7 @@ def test_a_supervisor_killed_with_its_watchers_leaves_nobody(mark: str, kind: st
         track.start(RaceSpec("only", ({"seconds": 60}, {"seconds": 60})))
         assert not track.wait(0.5)
         [supervisor] = set(psutil.Process().children()) - others
-        watchers = supervisor.children()
+        watchers = watchers_of(supervisor)
         racers = [racer for watcher in watchers for racer in watcher.children(recursive=True)]
         assert len(racers) > 4
         for process in (supervisor, *watchers):
@@ -314,7 +314,7 @@ def test_watchers_survive_the_group_of_their_supervisor() -> None:
         track.start(RaceSpec("only", ({"seconds": 60}, {"seconds": 60})))
         assert not track.wait(0.3)
         [supervisor] = set(psutil.Process().children()) - others
-        groups = {os.getpgid(process.pid) for process in supervisor.children()}
+        groups = {os.getpgid(process.pid) for process in watchers_of(supervisor)}
         assert len(groups | {os.getpgid(supervisor.pid)}) == 3
         os.killpg(supervisor.pid, signal.SIGKILL)
         with pytest.raises(SupervisorDiedError):
@@ -336,7 +336,7 @@ def test_the_user_process_sleeps_while_racers_run() -> None:
     with RaceTrack(PythonTarget(lambda c: time.sleep(0.5)), slots=2, memory_limit_mb=500) as track:
         own_before = time.process_time()
         [supervisor] = set(psutil.Process().children()) - others
-        processes = [supervisor, *supervisor.children()]
+        processes = [supervisor, *watchers_of(supervisor)]
         before = sum(sum(process.cpu_times()[:2]) for process in processes)
         race(track, {}, {})
         assert time.process_time() - own_before < 0.05 * 0.5

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from race_helpers import race, statuses
+from race_helpers import race, statuses, watchers_of
 
 from acband_configspace.running import PythonTarget, RaceSpec, RaceTrack, SupervisorDiedError
 
@@ -218,12 +218,10 @@ def test_cpu_clock_cutoff_is_cpu_time_with_a_net_for_sleepers() -> None:
 
 def test_close_is_quick_final_and_may_be_repeated() -> None:
     track = RaceTrack(sleeper(), slots=2)
-    track.start(RaceSpec("slow", tuple(sleeps(20, 20))))
+    track.start(RaceSpec("slow", tuple(sleeps(600, 600))))  # longer than a test may take
     assert track.wait(0.1) == []
-    start = time.monotonic()
     track.close()
     track.close()
-    assert time.monotonic() - start < 20
     for use in (track.wait, lambda: track.start(RaceSpec(1, ({},))), lambda: track.cancel("slow")):
         with pytest.raises(RuntimeError, match="the race track is closed"):
             use()
@@ -243,7 +241,7 @@ def test_a_killed_supervisor_is_an_error_and_not_a_hang() -> None:
 def below(others: set[psutil.Process]) -> tuple[psutil.Process, list[psutil.Process]]:
     """The supervisor that was started after the others, and its watchers in order."""
     [supervisor] = set(psutil.Process().children()) - others
-    return supervisor, sorted(supervisor.children(), key=lambda process: process.pid)
+    return supervisor, watchers_of(supervisor)
 
 
 def test_a_killed_watcher_says_nothing_about_its_racer() -> None:
@@ -256,7 +254,7 @@ def test_a_killed_watcher_says_nothing_about_its_racer() -> None:
         [report] = track.wait(10)
         assert statuses(report) == ["finished", "lost"]
         assert report.racers[0].returned == 0.5
-        assert len(supervisor.children(recursive=True)) == 2
+        assert [len(watcher.children()) for watcher in watchers_of(supervisor)] == [0, 0]
         assert race(track, *sleeps(20, 0.1)).winner == 1
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from race_helpers import marked_processes
+from race_helpers import marked_processes, watchers_of
 
 PREAMBLE = """
 import os, signal, sys, time
@@ -148,13 +148,25 @@ def test_killed_while_the_target_is_loading(mark: str, tmp_path: Path) -> None:
     assert_nothing_is_left(mark)
 
 
-@pytest.mark.parametrize("kind", ["plain function", "program"])
+@pytest.mark.parametrize("kind", ["plain function", "program", "function", "command"])
 def test_killed_with_all_that_watches(mark: str, kind: str) -> None:
-    """As by ``killall -9 python``: the kernel kills the racers then."""
+    """The kernel kills the racers then, the guard what they have started."""
     process = start("print('racing', flush=True); track.wait()", kind)
     user = psutil.Process(process.pid)
     [supervisor] = user.children()
-    for doomed in [user, supervisor, *supervisor.children()]:
+    for doomed in [user, supervisor, *watchers_of(supervisor)]:
+        doomed.kill()
+    process.wait(5)
+    assert_nothing_is_left(mark)
+
+
+@pytest.mark.parametrize("kind", ["function", "command"])
+def test_killed_by_the_name_of_python(mark: str, kind: str) -> None:
+    """Not with ``killall`` itself, which would end these tests: by its rule."""
+    process = start("print('racing', flush=True); track.wait()", kind)
+    named = [p for p in marked_processes(mark) if p.name().startswith("python")]
+    assert process.pid in [p.pid for p in named]
+    for doomed in named:
         doomed.kill()
     process.wait(5)
     assert_nothing_is_left(mark)

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acband_configspace import Schedule
-from acband_configspace.core.acband import acband
-from acband_configspace.core.elimination import Configurations, Round, Rounds, Verdict, cse
+from acband_configspace.core.acband import Configurations, Round, Rounds, Verdict, acband, cse
 
 
 def play(rounds_: Rounds, decide: Callable[[Round], Verdict]) -> tuple[int, list[Round]]:

@@ -1,0 +1,148 @@
+"""Methods that search a space, on the surrogate of a recorded table, all with the same CPU time."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import csv
+import functools
+import multiprocessing
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from acband_configspace.benchmark.methods.registry import SPACE_METHODS
+from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.benchmark.tables.surrogate import Surrogate, rank_correlations
+
+#: CPU times, in multiples of what a run of the median configuration takes on average.
+LIMITS = (100.0, 400.0)
+#: The gap is that to the best of so many random configurations.
+N_REFERENCE = 1000
+
+
+@dataclass(frozen=True)
+class Search:
+    """One method with one limit and one seed."""
+
+    method: str
+    limit: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class SearchRow:
+    """What a search gave."""
+
+    method: str
+    limit: float
+    seed: int
+    gap: float
+    """To the best of :data:`N_REFERENCE` random configurations: negative if it is better."""
+    cpu_time: float
+    n_configs: int
+    n_runs: int
+    problem: str = ""
+    """Why it could not be run."""
+
+
+def searches(methods: Sequence[str], limits: Sequence[float], seeds: range) -> list[Search]:
+    """Return all that is to be run, what takes long first."""
+    ordered = sorted(methods, key=lambda name: not name.startswith("smac"))
+    return [
+        Search(method, limit, seed)
+        for method in ordered
+        for limit in sorted(limits, reverse=True)
+        for seed in seeds
+    ]
+
+
+def run_searches(
+    table: RuntimeTable, wanted: Sequence[Search], *, workers: int = 1
+) -> Iterator[SearchRow]:
+    """Run them; yield their rows as they finish."""
+    if workers <= 1:
+        _prepare(table)
+        yield from map(_row, wanted)
+        return
+    context = multiprocessing.get_context("spawn")  # the process may have threads: never fork it
+    with concurrent.futures.ProcessPoolExecutor(workers, context, _prepare, (table,)) as pool:
+        for done in concurrent.futures.as_completed(pool.submit(_row, one) for one in wanted):
+            yield done.result()
+
+
+_table: RuntimeTable | None = None
+
+
+def _prepare(table: RuntimeTable) -> None:
+    """Keep the table for the searches of this process."""
+    global _table
+    _table = table
+    _surrogate.cache_clear()
+
+
+@functools.cache
+def _surrogate() -> tuple[Surrogate, float, float]:
+    """Return the surrogate, the best mean of random configurations, and the median one."""
+    assert _table is not None
+    surrogate = Surrogate(_table)
+    means = surrogate.sampled(N_REFERENCE, seed=0).mean_runtimes()
+    return surrogate, float(means.min()), float(np.median(means))
+
+
+def _row(search: Search) -> SearchRow:
+    surrogate, best, median = _surrogate()
+    method = SPACE_METHODS[search.method]()
+    place = (method.name, search.limit, search.seed)
+    try:
+        found = method.run(surrogate, cpu_limit=search.limit * median, seed=search.seed)
+    except RuntimeError as problem:  # R, a package, or enough time is missing
+        return SearchRow(*place, float("nan"), 0.0, 0, 0, str(problem).splitlines()[0])
+    gap = surrogate.mean_runtime(found.incumbent) / best - 1.0
+    return SearchRow(*place, gap, found.cpu_time, found.n_configs, found.n_runs)
+
+
+def as_text(table: RuntimeTable, rows: Sequence[SearchRow]) -> str:
+    """Return the gaps as a table, a row for each method, and how good the surrogate is."""
+    limits = sorted({row.limit for row in rows})
+    forest, nearest = rank_correlations(table)
+    default = _default_gap(table)
+    lines = [
+        f"the surrogate ranks held-out configurations with a rank correlation of {forest:.2f} "
+        f"(the nearest recorded row: {nearest:.2f})",
+        f"gap to the best of {N_REFERENCE} random configurations after so many median runs of CPU "
+        f"time, ± standard error; the default configuration's: {default:.3f}\n",
+        f"{'':24}" + "".join(f"{limit:>18g} ×" for limit in limits) + "   configurations   runs",
+    ]
+    problems: dict[str, str] = {}
+    for method in dict.fromkeys(row.method for row in rows):
+        own = [row for row in rows if row.method == method]
+        cells = "".join(_cell([row for row in own if row.limit == limit]) for limit in limits)
+        last = [row for row in own if row.limit == limits[-1]]
+        counts = [np.mean([getattr(row, name) for row in last]) for name in ("n_configs", "n_runs")]
+        lines.append(f"{method:24}{cells}{counts[0]:17.0f}{counts[1]:7.0f}")
+        problems |= {f"{method}, {row.limit:g} ×": row.problem for row in own if row.problem}
+    return "\n".join([*lines, *(f"{what}: {why}" for what, why in problems.items())])
+
+
+def _default_gap(table: RuntimeTable) -> float:
+    _prepare(table)
+    surrogate, best, _ = _surrogate()
+    return surrogate.mean_runtime(surrogate.space.get_default_configuration()) / best - 1.0
+
+
+def _cell(rows: Sequence[SearchRow]) -> str:
+    gaps = [row.gap for row in rows if not row.problem]
+    if not gaps:
+        return f"{'–':>20}"
+    error = np.std(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
+    return f"{np.mean(gaps):12.3f} ± {error:.3f}"
+
+
+def write_csv(path: Path, rows: Iterable[SearchRow]) -> None:
+    """Write a line for each search."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(SearchRow)])
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)

@@ -1,0 +1,131 @@
+"""GGA, the gender-based genetic algorithm (Ansótegui, Sellmann and Tierney, 2009)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from ConfigSpace import Configuration
+from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
+
+from acband_configspace.benchmark.methods.space import Found, Runs, active
+from acband_configspace.benchmark.tables.surrogate import Surrogate
+from acband_configspace.core.checks import whole_number
+
+
+@dataclass(frozen=True)
+class GGA:
+    """GGA as its paper describes it, with the parameters of its experiments.
+
+    The competitive half of a population runs in tournaments of eight, side by side on the same
+    instances: a tournament ends when its winner has solved them all. Winners mate with members of
+    the other half at random. A child takes each value from either parent, then some mutate. Who
+    is three generations old leaves. The number of instances grows evenly until, after three
+    quarters of a hundred generations, it is all of them.
+
+    It differs from the paper in one thing: there is no tree of variables that belong together
+    (none is known for these spaces), so that each value is inherited on its own.
+    """
+
+    population: int = 100
+    tournament: int = 8
+    n_generations: int = 100
+    max_age: int = 3
+    mutation: float = 0.1
+    """How likely a value mutates; numbers by a normal step of a tenth of their range."""
+
+    def __post_init__(self) -> None:
+        whole_number("population", self.population, at_least=4)
+        whole_number("tournament", self.tournament, at_least=2)
+
+    @property
+    def name(self) -> str:
+        """As its paper calls it."""
+        return "GGA"
+
+    def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
+        """Breed until the CPU time is used up."""
+        runs = Runs(surrogate, cpu_limit=cpu_limit, seed=seed)
+        rng = np.random.default_rng([seed, 6])
+        space = surrogate.space
+        space.seed(seed)
+        half = self.population // 2
+        drawn = space.sample_configuration(2 * half)
+        competitive = [space.get_default_configuration(), *drawn[1:half]]
+        others = drawn[half:]
+        # Born evenly over the last generations: each of them sees as many leave.
+        ages = [np.arange(half) % self.max_age for _ in range(2)]
+        best = competitive[0]
+        for generation in range(self.n_generations):
+            instances = range(self._n_instances(generation, runs.n_instances))
+            winners, leader = self._compete(competitive, instances, runs, rng)
+            if leader is not None:
+                best = leader
+            if runs.is_over:
+                break
+            for gender, members in enumerate((competitive, others)):
+                ages[gender] += 1
+                for place in np.flatnonzero(ages[gender] >= self.max_age):
+                    mother = winners[rng.integers(len(winners))]
+                    father = others[rng.integers(half)]
+                    members[place] = self._child(mother, father, surrogate, rng)
+                    ages[gender][place] = 0
+        return runs.found(best)
+
+    def _n_instances(self, generation: int, n_all: int) -> int:
+        share = min(1.0, (generation + 1) / (0.75 * self.n_generations))
+        return max(1, round(share * n_all))
+
+    def _compete(
+        self,
+        members: list[Configuration],
+        instances: range,
+        runs: Runs,
+        rng: np.random.Generator,
+    ) -> tuple[list[Configuration], Configuration | None]:
+        """Return the winners of all tournaments, and the fastest; None if time was up before."""
+        order = rng.permutation(len(members))
+        winners: list[tuple[float, int]] = []
+        for start in range(0, len(order), self.tournament):
+            group = order[start : start + self.tournament]
+            totals = {
+                int(i): float(sum(runs.surrogate.runtimes(members[i])[runs.columns(instances)]))
+                for i in group
+            }
+            winner = min(totals, key=lambda i: totals[i])
+            for i in totals:  # all stop when the first has solved them all
+                left = totals[winner]
+                for instance in instances:
+                    if left > 0:
+                        left -= runs.run(members[i], instance, limit=left)[0]
+            if runs.is_over:
+                break
+            winners.append((totals[winner], winner))
+        ranked = [members[i] for _, i in sorted(winners)]
+        return ranked, ranked[0] if ranked and not runs.is_over else None
+
+    def _child(
+        self,
+        mother: Configuration,
+        father: Configuration,
+        surrogate: Surrogate,
+        rng: np.random.Generator,
+    ) -> Configuration:
+        values: dict[str, Any] = {}
+        for name, parameter in surrogate.space.items():
+            parents = [parent[name] for parent in (mother, father) if name in parent]
+            value = parents[rng.integers(len(parents))] if parents else parameter.default_value
+            if rng.random() < self.mutation:
+                value = _mutated(parameter, value, rng)
+            values[name] = value
+        return active(surrogate, values)
+
+
+def _mutated(parameter: Any, value: Any, rng: np.random.Generator) -> Any:
+    if isinstance(parameter, CategoricalHyperparameter):
+        return parameter.choices[int(rng.integers(len(parameter.choices)))]
+    if isinstance(parameter, OrdinalHyperparameter):
+        return parameter.sequence[int(rng.integers(len(parameter.sequence)))]
+    place = np.clip(parameter.to_vector(value) + rng.normal(0.0, 0.1), 0.0, 1.0)
+    return parameter.to_value(place)
