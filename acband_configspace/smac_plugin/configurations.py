@@ -54,7 +54,7 @@ class Configurations:
 
     def number_of(self, configuration: Configuration) -> int | None:
         """Return the number of a configuration, None if its values are none of those drawn."""
-        return self._numbers.get(_name(configuration))
+        return self._numbers.get(name_of_values(configuration))
 
     def draw(self, n: int, known: KnownBest | None = None) -> int:
         """Make sure that n are known, if there are as many; return how many are.
@@ -118,7 +118,7 @@ class Configurations:
             ) from error
 
     def _add(self, configuration: Configuration) -> bool:
-        name = _name(configuration)
+        name = name_of_values(configuration)
         if name in self._numbers:
             return False
         if configuration.origin is None:
@@ -128,7 +128,8 @@ class Configurations:
         return True
 
 
-def _name(configuration: Configuration) -> Hashable:
+def name_of_values(configuration: Configuration) -> Hashable:
+    """Return what tells configurations apart: equal for copies, and from process to process."""
     # By values, since a vector that is computed from values differs in the last digits from the
     # one that was drawn; and not by hash, which is that of a text and takes long.
     values = tuple(configuration.items())
