@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 DONE = 0
-#: The target does not work, or no race came to an end; ``check`` has found a problem.
 TARGET_FAILS = 1
-#: A file or an option is not what it must be.
 BAD_INPUT = 2
-#: The directory holds another run, or one that another process has open.
 RUN_IN_THE_WAY = 3
-#: The target said ABORT.
 ABORTED = 4
-#: The cluster is gone, or had no workers for too long; started again, the run goes on.
 CLUSTER_LOST = 5
-#: Ctrl-C, as 143 is SIGTERM; started again, the run goes on.
 INTERRUPTED = 130
 
 EXPLAINED = """exit codes:
   0    done
-  1    the target does not work, or no race came to its end
+  1    the target does not work, or no race came to its end; check has found a problem
   2    a file or an option is not what it must be
   3    the directory holds another run, or one that another process has open
   4    the target said ABORT
-  5    the cluster is gone; started again, the run goes on
+  5    the cluster is gone, or had no workers for too long; started again, the run goes on
   130  interrupted (143: by SIGTERM); started again, the run goes on
 """

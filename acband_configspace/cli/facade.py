@@ -90,7 +90,9 @@ def make_facade(
     except RunDiffersError:
         raise  # it says itself what to do
     except (TypeError, ValueError) as error:
-        raise InputError(Place.of(scenario_file.path), str(error)) from error
+        option = str(error).partition(" ")[0]
+        place = scenario_file.option_places.get(option, Place.of(scenario_file.path))
+        raise InputError(place, str(error)) from error
 
 
 def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None) -> Scenario:
@@ -129,7 +131,7 @@ def check_options(scenario_file: ScenarioFile) -> None:
     known = option_names()
     for name in scenario_file.options:
         if name not in known and not _takes_anything():
-            place = scenario_file.option_places.get(name, COMMAND_LINE)
+            place = scenario_file.option_places[name]
             near = (*known, *scenario_file.keys) if place == COMMAND_LINE else known
             raise InputError(place, f"unknown option {name!r}{suggestion(name, near)}")
 

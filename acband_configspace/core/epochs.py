@@ -22,6 +22,9 @@ PLAYOFF_SHARE = Fraction(1, 4)
 #: real tables 12 instances (50 races in all) made the gap 1.1 times as large, 62 (250 races) 0.8.
 LEAST_PLAYOFF = 25
 
+#: Nobody can race more configurations, and the time to plan for them grows with their number.
+MOST_CANDIDATES = 10**7
+
 
 @dataclass(frozen=True)
 class Supply:
@@ -88,6 +91,13 @@ class EpochOutline:
         n = wanted
         if supply.n_available is not None:
             n = max(1, min(wanted, supply.n_available))
+        if n > MOST_CANDIDATES:
+            raise ValueError(
+                f"alpha={alpha:g} and delta={delta:g} must not ask for more than "
+                f"{MOST_CANDIDATES:,} configurations but ask for {n:.2g}"
+                if n_candidates is None
+                else f"n_candidates must be at most {MOST_CANDIDATES:,} but got {n_candidates}"
+            )
         if n_candidates is not None or n < wanted:
             alpha = -math.expm1(math.log(delta) / n)  # the α for which N_{α,δ} = n
         if n_epochs is not None:

@@ -8,7 +8,7 @@ pairs of an instance and a seed never run out: all instances with one seed, then
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,9 +33,21 @@ class Instances:
     >>> pool = Instances(["a", "b", "c"], deterministic=True, seed=0)
     >>> pool.n_distinct, pool[1] == pool[4]
     (3, True)
+
+    Those on which results are ``known`` come first:
+
+    >>> Instances(["a", "b"], deterministic=False, seed=0, known=[InstanceKey("b", 7)])[0]
+    InstanceKey(instance='b', seed=7)
     """
 
-    def __init__(self, names: Sequence[str] | None, *, deterministic: bool, seed: int) -> None:
+    def __init__(
+        self,
+        names: Sequence[str] | None,
+        *,
+        deterministic: bool,
+        seed: int,
+        known: Iterable[InstanceKey] = (),
+    ) -> None:
         if names is not None and not names:
             raise ValueError("instances must not be empty but got an empty list")
         if names is not None and len(set(names)) != len(names):
@@ -46,6 +58,11 @@ class Instances:
         self._seed = seed
         self._first_seed = int(np.random.default_rng([seed, 0]).integers(SEED_LIMIT))
         self._orders: dict[int, npt.NDArray[np.int64]] = {}
+        if deterministic:  # seeds do not matter
+            known = (InstanceKey(key.instance, self._first_seed) for key in known)
+        self._known = list(dict.fromkeys(known))
+        self._listed: list[InstanceKey] = []
+        self._n_drawn = 0
 
     @property
     def n_names(self) -> int:
@@ -58,6 +75,20 @@ class Instances:
         return self.n_names if self._deterministic else None
 
     def __getitem__(self, number: int) -> InstanceKey:
+        if not self._known:
+            return self._drawn(number)
+        if self._deterministic:
+            number %= self.n_names
+        if not self._listed:
+            self._listed = list(self._known)
+        while len(self._listed) <= number:
+            key = self._drawn(self._n_drawn)
+            self._n_drawn += 1
+            if key not in self._known:
+                self._listed.append(key)
+        return self._listed[number]
+
+    def _drawn(self, number: int) -> InstanceKey:
         cycle, position = divmod(number, self.n_names)
         if self._deterministic:
             cycle = 0

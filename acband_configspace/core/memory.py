@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -111,6 +111,25 @@ class Memory:
         common = [i for i in self.met(one) if i in met or (other, i) in bounds]
         least = _sum([met[i] if i in met else bounds[other, i] for i in common])
         return self.total(one, common) < least
+
+    def behind(
+        self, champion: int, scale: Callable[[float], float], stopped: float
+    ) -> dict[int, float]:
+        """Return by how much each exceeds a champion, in the mean over what both have met.
+
+        Costs are compared on a scale. A run that was stopped costs at least as much as the
+        champion's, and so much more.
+        """
+        pace = {i: scale(c) for i, c in self._costs.get(champion, {}).items() if math.isfinite(c)}
+        found: dict[int, list[float]] = {}
+        for configuration, costs in self._costs.items():
+            known = [scale(cost) - pace[i] for i, cost in costs.items() if i in pace]
+            found.setdefault(configuration, []).extend(known)
+        for (configuration, i), bound in self._bounds.items():
+            if i in pace and i not in self._costs.get(configuration, {}):
+                exceeds = stopped + max(0.0, scale(bound) - pace[i])
+                found.setdefault(configuration, []).append(exceeds)
+        return {number: sum(some) / len(some) for number, some in found.items() if some}
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:
         """Return known costs as an array, configurations × instances."""

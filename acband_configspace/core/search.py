@@ -77,6 +77,8 @@ LEAD_SHARE = 0.5
 NOISE_SAMPLE = 32
 #: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
 ENOUGH_REPEATS = 4
+#: A run that was stopped counts as slower than the champion's by this logarithm of a factor.
+STOPPED_BEHIND = math.log(2.0)
 #: Of those left in the last pass, so many count as good besides the champion.
 MOST_BEST = 4
 #: After so many passes in a row that brought no new configuration, and in which nothing had to be
@@ -351,7 +353,12 @@ class Search:
         if self.champion is None:
             return KnownBest(plan.number, tuple(range(self._n_given)))
         others = (racer for racer in self._last_left if racer != self.champion)
-        return KnownBest(plan.number, (self.champion, *others))
+        behind = self.memory.behind(self.champion, self._scale, STOPPED_BEHIND)
+        return KnownBest(plan.number, (self.champion, *others), behind)
+
+    def _scale(self, cost: float) -> float:
+        """Return a cost as proposals are told of it: of times, the ratios matter."""
+        return math.log(max(cost, SHORTEST_TIME)) if self._racing else cost
 
     def _champion_first(self, rng: np.random.Generator) -> list[int]:
         """Return what the champion has met, in random order; in races a quick one comes first.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 #: The share of a pass' trials that goes to its first round. Races are cheap: losers are stopped.
 FIRST_ROUND_SHARE = 0.5
@@ -129,6 +129,9 @@ class KnownBest:
     """The pass they are for, from 1."""
     best: tuple[int, ...]
     """The best so far, the champion first; those that were given, before there is one."""
+    behind: Mapping[int, float] = field(default_factory=dict)
+    """How far each that has raced is behind the champion, on the instances that both have met: the
+    mean difference of their costs, or of the logarithms of their times where losers are stopped."""
 
 
 Draw = Callable[[int, KnownBest], int]

@@ -13,7 +13,7 @@ from acband_configspace.core.stopping import checked_early_stopping
 #: What becomes of races that early decisions saved.
 SPENDINGS = ("nothing", "configurations")
 #: Where new configurations may come from.
-PROPOSALS = ("uniform", "learned")
+PROPOSALS = ("uniform", "learned", "selector")
 #: How many times as long as the one before a pass is; shorter ones learn sooner.
 GROWTH = 2.0
 GROWTH_RACING = 1.5
@@ -50,7 +50,8 @@ class Settings:
     """With memory: how many trials the first pass may take; further ones are longer."""
     proposals: Any = "uniform"
     """Where new configurations come from: "uniform"; "learned", half of them near the best so far;
-    or an object of the user's own with ``propose``."""
+    "selector", half of them from SMAC's own selector, in a stock facade; or an object of the user's
+    own with ``propose``."""
     first: Literal["default", "random"] = "default"
     """θ_0: the space's default configuration, or a random one as in the paper."""
     alpha: float | None = None

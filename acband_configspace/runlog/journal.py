@@ -283,7 +283,8 @@ class _Reader:
         try:
             return decoded(raw)
         except ValueError as error:
-            raise self._error(str(error)) from None
+            hint = f"'acband recover {self._path.parent}' keeps a copy and salvages the rest"
+            raise self._error(f"{error}; {hint}") from None
 
     def _check_format(self, raw: bytes) -> None:
         """Refuse what is in another format, whose lines may have no checksums."""

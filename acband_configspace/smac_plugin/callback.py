@@ -47,6 +47,7 @@ class RaceCallback(Callback):
         super().__init__()
         self._intensifier = intensifier
         self._optimizing = False
+        self._incumbent: Configuration | None = None
 
     def on_start(self, smbo: SMBO) -> None:  # noqa: D102
         self._optimizing = True
@@ -105,6 +106,12 @@ class RaceCallback(Callback):
         """Pass a result on, and stop the races that it makes needless."""
         self._intensifier.record(info, value)
         self._stop_needless(smbo)
+        incumbent = self._intensifier.get_incumbent()
+        if incumbent is not None and incumbent is not self._incumbent:
+            self._incumbent = incumbent
+            for callback in smbo._callbacks:  # no hook of SMAC's, but one that callbacks may have
+                if (hook := getattr(callback, "on_incumbent_changed", None)) is not None:
+                    hook(smbo, incumbent)
 
     def _stop_needless(self, smbo: SMBO) -> None:
         if isinstance(smbo._runner, RaceRunner):

@@ -9,7 +9,7 @@ import numpy as np
 from ConfigSpace import Configuration, ConfigurationSpace
 
 from acband_configspace.core.engine import KnownBest
-from acband_configspace.smac_plugin.proposals import NearTheBest, Proposals
+from acband_configspace.smac_plugin.proposals import Proposals
 
 #: ConfigSpace samples in batches much faster than one by one. The size is part of the sequence
 #: that a seed stands for: changing it changes what is drawn.
@@ -29,7 +29,7 @@ class Configurations:
         given: Sequence[Configuration],
         *,
         seed: int,
-        proposals: str | Proposals = "uniform",
+        proposals: Proposals | None = None,
     ) -> None:
         self._space = space
         self._random = np.random.RandomState(seed)
@@ -37,11 +37,7 @@ class Configurations:
         self._numbers: dict[Hashable, int] = {}
         self._exhausted = False
         self._sampled: deque[Configuration] = deque()
-        self._proposals: Proposals | None = None
-        if proposals == "learned":
-            self._proposals = NearTheBest(space, seed=seed)
-        elif not isinstance(proposals, str):
-            self._proposals = proposals
+        self._proposals = proposals
         for configuration in given:
             self._add(self._in_our_space(configuration))
         self.n_given = max(1, len(self))
@@ -58,7 +54,7 @@ class Configurations:
 
     def number_of(self, configuration: Configuration) -> int | None:
         """Return the number of a configuration, None if its values are none of those drawn."""
-        return self._numbers.get(_name(configuration))
+        return self._numbers.get(name_of_values(configuration))
 
     def draw(self, n: int, known: KnownBest | None = None) -> int:
         """Make sure that n are known, if there are as many; return how many are.
@@ -68,8 +64,7 @@ class Configurations:
         """
         if self._proposals is not None:
             known = KnownBest(1, tuple(range(self.n_given))) if known is None else known
-            best = [self._drawn[number] for number in known.best if number < len(self)]
-            while len(self) < n and self._draw_one(best, known):
+            while len(self) < n and self._draw_one(known):
                 pass
             return len(self)
         # A finite space takes ever longer to give something new. One of m equally likely
@@ -81,9 +76,9 @@ class Configurations:
             self._exhausted = n_repeats > max(1000, 20 * len(self))
         return len(self)
 
-    def _draw_one(self, best: list[Configuration], known: KnownBest) -> bool:
+    def _draw_one(self, known: KnownBest) -> bool:
         """Add one, proposed or uniform; return whether there was any."""
-        if len(self) % 2 and self._add_proposed(best, known):
+        if len(self) % 2 and self._add_proposed(known):
             return True
         n_repeats = 0
         while not self._exhausted:
@@ -95,9 +90,9 @@ class Configurations:
             self._exhausted = n_repeats > max(1000, 20 * len(self))
         return False
 
-    def _add_proposed(self, best: list[Configuration], known: KnownBest) -> bool:
+    def _add_proposed(self, known: KnownBest) -> bool:
         assert self._proposals is not None
-        proposed = self._proposals.propose(len(self), best, known)
+        proposed = self._proposals.propose(self._drawn, known)
         return proposed is not None and self._add(self._in_our_space(proposed))
 
     def _batch(self) -> list[Configuration]:
@@ -123,7 +118,7 @@ class Configurations:
             ) from error
 
     def _add(self, configuration: Configuration) -> bool:
-        name = _name(configuration)
+        name = name_of_values(configuration)
         if name in self._numbers:
             return False
         if configuration.origin is None:
@@ -133,7 +128,8 @@ class Configurations:
         return True
 
 
-def _name(configuration: Configuration) -> Hashable:
+def name_of_values(configuration: Configuration) -> Hashable:
+    """Return what tells configurations apart: equal for copies, and from process to process."""
     # By values, since a vector that is computed from values differs in the last digits from the
     # one that was drawn; and not by hash, which is that of a text and takes long.
     values = tuple(configuration.items())

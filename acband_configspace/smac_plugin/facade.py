@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import logging
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -56,7 +57,9 @@ from acband_configspace.smac_plugin.smac_arguments import (
     warn_of_ignored,
     without_ignored,
 )
+from acband_configspace.smac_plugin.trial_values import ToldTrial
 from acband_configspace.smac_plugin.validation import TestResults, Validation, validate
+from acband_configspace.smac_plugin.warm_start import WarmStart, digest, earlier_results
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +118,12 @@ class ACBandFacade(RandomFacade):
         ``test_results``.
     test_share : float | None
         In their place: the share of the scenario's instances that is held back for it.
+    warm_start : run directory | RunHistory | list of (config, instance, seed, cost) | None
+        Earlier results of the same space. The k best of these configurations race from the start,
+        on the instances and seeds that most is known of; what is known is not run again and takes
+        nothing of ``n_trials``.
+    allow_crashes : bool
+        Whether to go on if every trial of the first round crashes.
     dask_client : Client | None
         Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
         ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
@@ -158,6 +167,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         initial_design: AbstractInitialDesign | None = None,
         test_instances: Sequence[str] | None = None,
         test_share: float | None = None,
+        warm_start: WarmStart | None = None,
+        allow_crashes: bool = False,
         logging_level: int | Path | Literal[False] | None = None,
         callbacks: list[Callback] | None = None,
         progress: bool | None = None,
@@ -223,8 +234,18 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             intensifier,
             {**options, "racing": racing, "additional_configs": added},
         )
+        if intensifier.settings.proposals == "selector":
+            raise ValueError(
+                "proposals must not be 'selector' in ACBandFacade, which has no model: give it to "
+                "the intensifier of another of SMAC's facades"
+            )
+        intensifier.allow_crashes = allow_crashes
+        self._warm: list[ToldTrial] = []
+        if warm_start is not None:
+            self._warm = earlier_results(warm_start, scenario, most=intensifier.meta["k"])
         self._identity = identity_of(
             scenario,
+            **({} if warm_start is None else {"warm_start": digest(self._warm)}),
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
             given=[dict(config) for config in added],
             clock=clock,
@@ -303,7 +324,11 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """
         if unknown := without_ignored("get_initial_design", options, OF_DESIGNS):
             raise TypeError(f"get_initial_design has no option {next(iter(unknown))!r}")
-        return DefaultInitialDesign(scenario, additional_configs=additional_configs or [])
+        added = additional_configs or []
+        # The numbers mean nothing here, but SMAC would say that it reduces them.
+        return DefaultInitialDesign(
+            scenario, n_configs_per_hyperparameter=1, max_ratio=1.0, additional_configs=added
+        )
 
     @staticmethod
     def get_model(scenario: Scenario, **options: Any) -> RandomModel:
@@ -338,6 +363,11 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def schedule(self) -> Schedule | SearchSchedule:
         """The plan: what will be done, before anything runs."""
         return self.intensifier.schedule
+
+    def _repr_html_(self) -> str:
+        text = how_it_stands(self.optimizer, verb="The run is")
+        results = "" if self.test_results is None else self.test_results._repr_html_()
+        return f"<pre>{html.escape(text)}\n\n{html.escape(str(self.schedule))}</pre>{results}"
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -382,7 +412,6 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """Say where the run is, and let the interrupt go on its way."""
         for progress in self._displays:
             progress.close()
-        self.optimizer.save()
         summary = how_it_stands(self.optimizer)
         print(summary, file=sys.stderr)
         if in_notebook():  # which would take SystemExit for an attempt to leave it
@@ -470,6 +499,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             self._runhistory,
             self.intensifier,
             identity=self._identity,
+            warm=self._warm,
             overwrite=self._overwrite,
         )
 
@@ -494,6 +524,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
+    if sys.stderr is None:  # closed, as by a daemon: nobody would see it
+        progress = False
     wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
 

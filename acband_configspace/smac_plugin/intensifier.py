@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
@@ -35,7 +35,7 @@ from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.descriptions import describe
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, TrialOn
-from acband_configspace.smac_plugin.proposals import Proposals
+from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
     refuse_unsupported,
@@ -118,9 +118,10 @@ class ACBandIntensifier(AbstractIntensifier):
     first_pass : int
         How many trials the first pass may take. Further ones are half as long again with
         ``racing``, otherwise twice as long.
-    proposals : "uniform" | "learned" | Proposals
+    proposals : "uniform" | "learned" | "selector" | Proposals
         Where new configurations come from: all uniformly at random; or half of them, the others
-        near the best so far; or as an object of your own proposes them.
+        near the best so far; or, in a stock facade, from SMAC's own selector, so that its model
+        and acquisition function have a say; or as an object of your own proposes them.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     memory : bool | None
@@ -190,6 +191,8 @@ class ACBandIntensifier(AbstractIntensifier):
         """Every option that decides how the search goes."""
         self.racing = racing
         """Whether the runner stops losers."""
+        self.allow_crashes = False
+        """Whether to go on if every trial of the first round crashes."""
         self._additional_configs = additional_configs
         super().__init__(scenario=scenario, seed=seed)
 
@@ -224,6 +227,8 @@ class ACBandIntensifier(AbstractIntensifier):
         self._asked: deque[Race] = deque()
         self._told: list[ToldTrial] = []
         self._started = False
+        self._announced: set[int] = set()
+        self._logged: set[str] = set()
 
     # --- what SMAC wants to know -------------------------------------------------------------
 
@@ -365,9 +370,18 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def n_trials(self) -> float:
         """How many trials the races may have: what was told beforehand counts as run."""
-        # Where seeds do not matter, races use what was told.
-        n_used = 0 if self._scenario.deterministic else len(self._told)
-        return max(2, trial_limit(self._scenario) - n_used)
+        # Where seeds do not matter, races use what was told; what is warm they always use.
+        n_used = 0 if self._scenario.deterministic else len(self._told) - self._n_warm
+        return max(2, self.trial_limit - n_used)
+
+    @property
+    def trial_limit(self) -> float:
+        """How many trials the run history may come to hold: a warm start takes no room."""
+        return trial_limit(self._scenario) + self._n_warm
+
+    @property
+    def _n_warm(self) -> int:
+        return sum(told.warm for told in self._told)
 
     @property
     def n_in_space(self) -> int | None:
@@ -384,7 +398,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._moments = {race.id: (race.n_trials, race.walltime) for race in races}
         given = self._given()
         self._configurations = Configurations(
-            self._scenario.configspace, given, seed=self._seed, proposals=self.settings.proposals
+            self._scenario.configspace, given, seed=self._seed, proposals=self._proposals()
         )
         if self._configurations.draw(2) < 2:
             raise ValueError(
@@ -395,7 +409,12 @@ class ACBandIntensifier(AbstractIntensifier):
         self._engine = Engine(
             self.settings,
             racing=self.racing,
-            instances=Instances(names, deterministic=self._scenario.deterministic, seed=self._seed),
+            instances=Instances(
+                names,
+                deterministic=self._scenario.deterministic,
+                seed=self._seed,
+                known=self._warm_keys(),
+            ),
             draw=self._configurations.draw,
             limits=Limits(self.n_trials, is_timed(self._scenario)),
             n_given=self._configurations.n_given,
@@ -494,6 +513,11 @@ class ACBandIntensifier(AbstractIntensifier):
                 self.begin()
         return True
 
+    def _warm_keys(self) -> list[InstanceKey]:
+        """Return the instances of a warm start, those that most configurations have met first."""
+        met = Counter(told.key for told in self._told if told.warm)
+        return [key for key, _ in met.most_common()]
+
     def known_beforehand(self) -> dict[TrialOn, TrialValue]:
         """Return the results that were told, on the instances that they are of."""
         known = {}
@@ -519,16 +543,29 @@ class ACBandIntensifier(AbstractIntensifier):
         """Queue the trials of a race, but for those whose results are known."""
         pending = PendingRace(race, self.engine.key(race.instance))
         n_new = self._pending.look_up(pending)
-        if self.runhistory.submitted + n_new > trial_limit(self._scenario):
+        if self.runhistory.submitted + n_new > self.trial_limit:
             self.engine.finish(
                 f"n_trials={self._scenario.n_trials} leaves no room for another race"
             )
             return False
         self._started = True
+        self._announce(race)
         self._pending.add(pending)
         if not pending.missing:
             self._complete(pending)
         return True
+
+    def _announce(self, race: Race) -> None:
+        """Tell callbacks of configurations that race for the first time."""
+        if self._config_selector is None:
+            return
+        for number in race.racers:
+            if number not in self._announced:
+                self._announced.add(number)
+                for callback in self._config_selector._callbacks:
+                    callback.on_next_configurations_start(self._config_selector)
+                    config = self.configurations[number]
+                    callback.on_next_configurations_end(self._config_selector, config)
 
     def _complete(self, pending: PendingRace) -> None:
         """Tell the engine what a race brought."""
@@ -547,7 +584,7 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _refuse_crashed(self, upcoming: Race | None) -> None:
         """Raise an error if every trial of the first round crashed: the target cannot work."""
-        if self._any_success or not self._first_reason:
+        if self._any_success or self.allow_crashes or not self._first_reason:
             return
         if upcoming is None and self.engine.finished is None:  # results are awaited
             return
@@ -561,7 +598,9 @@ class ACBandIntensifier(AbstractIntensifier):
     def _record_plans(self) -> None:
         plans = self.engine.plans
         for plan in plans[self._n_planned :]:
-            logger.info("%s", plan)
+            if str(plan) not in self._logged:  # a run may begin twice, to see whether it can
+                self._logged.add(str(plan))
+                logger.info("%s", plan)
             if self._recorder is not None:
                 self._recorder.planned(plan)
         self._n_planned = max(self._n_planned, len(plans))
@@ -620,6 +659,17 @@ class ACBandIntensifier(AbstractIntensifier):
             self._incumbents = [config]
 
     # --- the beginning -----------------------------------------------------------------------
+
+    def _proposals(self) -> Proposals | None:
+        """Return who proposes new configurations, None if all are uniform."""
+        wanted = self.settings.proposals
+        if wanted == "learned":
+            return Learned(self._scenario.configspace, seed=self._seed)
+        if wanted == "selector":
+            # Before there is a facade there is no selector: a plan can be looked at without.
+            selector = self._config_selector
+            return None if selector is None else FromSelector(selector)
+        return None if wanted == "uniform" else cast(Proposals, wanted)
 
     def _given(self) -> list[Configuration]:
         """Return θ_0, what the user adds, and what the user knows results of."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from smac.utils.logging import setup_logging
 
+#: SMAC says how many trials are finished each time it looks, while that is a multiple of 50.
+_COUNTER = "Finished "
 _HANDLER = "acband_configspace"
 
 
@@ -33,3 +37,24 @@ def set_up_logging(level: int | Path | Literal[False] | None) -> None:
                 logging.Formatter("[%(levelname)s][%(filename)s:%(lineno)d] %(message)s")
             )
             logger.addHandler(handler)
+
+
+@contextmanager
+def said_once() -> Iterator[None]:
+    """Let SMAC say how many trials are finished once for each number, and not of none."""
+    said = {f"{_COUNTER}0 trials."}
+
+    def is_new(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if not text.startswith(_COUNTER):
+            return True
+        new = text not in said
+        said.add(text)
+        return new
+
+    logger = logging.getLogger("smac.main.smbo")
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from ConfigSpace import Configuration
 from smac.main.smbo import SMBO
-from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.dataclasses import TrialInfo, TrialKey, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 from smac.runner.abstract_runner import AbstractRunner
@@ -35,8 +35,8 @@ from acband_configspace.runlog.records import Header, RaceRecord
 from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
+from acband_configspace.smac_plugin.logs import said_once
 from acband_configspace.smac_plugin.runners import RaceRunner
-from acband_configspace.smac_plugin.scenario import trial_limit
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
     as_record,
@@ -69,9 +69,11 @@ class ACBandOptimizer(SMBO):
         intensifier: ACBandIntensifier,
         *,
         identity: Mapping[str, Any],
+        warm: Sequence[ToldTrial] = (),
         overwrite: bool = False,
     ) -> None:
         self._identity = identity
+        self._warm = warm
         self._journal = Journal(scenario.output_directory / "journal.jsonl")
         self._last_save = time.monotonic()
         self._save_seconds = 0.0
@@ -101,7 +103,8 @@ class ACBandOptimizer(SMBO):
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
-            return super().optimize(data_to_scatter=data_to_scatter)
+            with said_once():
+                return super().optimize(data_to_scatter=data_to_scatter)
         except FirstRaceCrashedError:
             self._all_crashed = True
             raise
@@ -109,6 +112,8 @@ class ACBandOptimizer(SMBO):
             self._walltime_before, self._running_since = self.used_walltime, None
             self._limit_waits(lambda: math.inf)
             self._journal.pause()  # another facade may go on with this run
+            if not self._all_crashed:
+                self.save()  # with the results of races that are not over
 
     def _limit_waits(self, seconds_left: Callable[[], float]) -> None:
         if isinstance(self._runner, RaceRunner):
@@ -128,7 +133,7 @@ class ACBandOptimizer(SMBO):
     @property
     def remaining_trials(self) -> int:
         """Trials left of the limit."""
-        left = trial_limit(self._scenario) - self.runhistory.submitted
+        left = self._acband.trial_limit - self.runhistory.submitted
         return int(min(left, sys.maxsize))
 
     def ask(self) -> TrialInfo:
@@ -147,8 +152,7 @@ class ACBandOptimizer(SMBO):
         self._stop = self._all_crashed = False
         self._walltime_before = 0.0
         self._finished_before = None
-        self._told = ()
-        self._begin()
+        self._begin_warm()
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
@@ -235,16 +239,24 @@ class ACBandOptimizer(SMBO):
         self._journal.start(self._header(), {**self._identity, TOLD: plain({TOLD: told})[TOLD]})
         self._acband.begin(recorder=self)
 
+    def _begin_warm(self) -> None:
+        """Begin a new run with the results of a warm start, if there are any."""
+        self._told = self._warm
+        self._acband.begin_with(self._told)
+        self._begin()
+        for told in self._told:
+            self._add_to_history(told.config, told.key, told.value)
+
     def _initialize_state(self) -> None:
         recorded = None if self._overwrite else self._journal.read()
         if recorded is None or _has_only_crashed(recorded):
-            self._begin()
+            self._begin_warm()
         elif not (found := differences(_without_told(recorded.identity), self._identity)):
             self._restore(recorded)
         elif recorded.races:
             raise RunDiffersError(str(self._scenario.output_directory), found)
         else:
-            self._begin()
+            self._begin_warm()
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
@@ -295,6 +307,8 @@ class ACBandOptimizer(SMBO):
             self._add_to_history(configurations[number], key, value)
             self._used_target_function_walltime += float(value.time)
             self._used_target_function_cputime += float(value.cpu_time)
+        if not self._acband.racing:  # a race is one piece there
+            self._restore_unraced()
         self._restore_clocks(recorded.races[-1].walltime if recorded.races else 0.0)
         self._acband.fill()
         # SMAC would run a trial before it looks at the limits.
@@ -313,6 +327,27 @@ class ACBandOptimizer(SMBO):
                 directory,
                 n_races,
             )
+
+    def _restore_unraced(self) -> None:
+        """Take in the results of races that were not over, as far as they were saved."""
+        path = self._scenario.output_directory / "runhistory.json"
+        try:
+            saved = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # not there, or torn: they are run again
+            logger.debug("%s cannot be read.", path)
+            return
+        configurations = self._acband.configurations
+        for entry in saved["data"]:
+            number, status = entry["config_id"], StatusType(entry["status"])
+            known = TrialKey(number, entry["instance"], entry["seed"]) in self._runhistory
+            if known or status == StatusType.RUNNING or number >= len(configurations):
+                continue
+            config = configurations[number]
+            if plain(dict(config)) == saved["configs"][str(number)]:
+                names = ("cost", "time", "cpu_time", "starttime", "endtime", "additional_info")
+                value = TrialValue(status=status, **{name: entry[name] for name in names})
+                key = InstanceKey(entry["instance"], entry["seed"])
+                self._add_to_history(config, key, value)
 
     def _add_to_history(self, config: Configuration, key: InstanceKey, value: TrialValue) -> None:
         self._runhistory.add(

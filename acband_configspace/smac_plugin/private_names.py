@@ -34,9 +34,11 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_trajectory": "to date the incumbents of an earlier process",
     },
     "smac.main.config_selector.ConfigSelector": {
+        "_callbacks": "to tell them of a configuration that races for the first time",
         "_initial_design_configs": "the configurations that the user adds, in another facade",
     },
     "smac.main.smbo.SMBO": {
+        "_callbacks": "to tell them of a new incumbent",
         "_add_results": "to take in results while waiting for a round to end",
         "_finished": "saved, and set when a run that is resumed has nothing left to do",
         "_initialize_state": "overridden, to resume from the journal without a prompt",

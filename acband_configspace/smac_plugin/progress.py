@@ -26,7 +26,6 @@ from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from acband_configspace.core.engine import Position
 from acband_configspace.runlog.words import counted
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
-from acband_configspace.smac_plugin.scenario import trial_limit
 from acband_configspace.smac_plugin.standing import Standing
 
 #: Seconds between two pictures: more would cost time that the races need.
@@ -74,7 +73,7 @@ class Progress(JupyterMixin):
             n_races=intensifier.n_races,
             n_trials=smbo.runhistory.finished,
             n_configs=len(smbo.runhistory.config_ids),
-            most_trials=trial_limit(smbo._scenario),
+            most_trials=intensifier.trial_limit,
             n_running=max(0, min(n_open, smbo._scenario.n_workers)),
             cpu_seconds=smbo.used_target_function_cputime,
             standing=Standing.of(smbo),
@@ -157,7 +156,7 @@ class Progress(JupyterMixin):
         yield Text(place, style="dim", no_wrap=True, overflow="ellipsis")
 
 
-def how_it_stands(smbo: SMBO) -> str:
+def how_it_stands(smbo: SMBO, *, verb: str = "Interrupted") -> str:
     """Return three lines for who stops a run: where it is, the incumbent, how it goes on."""
     progress = Progress.of(smbo)
     standing = progress.standing
@@ -168,7 +167,7 @@ def how_it_stands(smbo: SMBO) -> str:
         compared = "" if standing.gain is None or standing.is_default else f" on {met}"
         leader = f"The incumbent is {standing}{compared}: {standing.values}"
     return (
-        f"Interrupted in {progress.place.replace(' · ', ', ')}, after {progress.n_trials:,} trials "
+        f"{verb} in {progress.place.replace(' · ', ', ')}, after {progress.n_trials:,} trials "
         f"of {progress.n_configs:,} configurations and {clock(progress.elapsed)}.\n"
         f"{leader}\n"
         f"Started again, the run goes on from there: {smbo._scenario.output_directory}"

@@ -1,13 +1,38 @@
-"""Proposals near what is good: small changes of the best configurations, as irace makes them.
+"""Proposals: where new configurations come from, beside uniform ones.
 
 Half of the new configurations stay uniform, so that the paper's N counts them, and no part of the
-space is given up. The others are one of the best with some parameters changed: numbers by a
-normal step on their own (perhaps logarithmic) scale that shrinks from pass to pass, categories
-drawn anew. Conditions, forbidden clauses, log scales and orders of the space hold.
+space is given up. The others, if they are *learned*, are small changes of the best so far, as irace
+makes them: of a few parameters by larger steps, or of all of them by smaller ones; the steps shrink
+from pass to pass, categories are drawn anew. Of two dozen such changes the one is taken that a
+Gaussian process expects most of. It is fitted before each pass, to how far configurations are
+behind the champion, by their ranks, so that neither outliers nor the scale of costs matter.
+Conditions, forbidden clauses, log scales, priors and orders of the space hold.
+
+Measured through the engine on made-up functions of 5 to 10 numbers, most with 30 instances, some
+with noise; regret to the best of 3,000 random configurations, the median having 1, after 100 and
+300 trials. Only the last is left:
+
+    uniform                                                  .29   .17
+    changes of few parameters, no model                      .18  -.04
+    truncated normal steps around survivors (irace)          .20  -.02
+    density ratio of survivors and dropped (BOHB)            .26   .08
+    … choosing among 8 changes                               .23   .01
+    mean rank of neighbours, choosing among 8 changes        .16   .04
+    random forest of ranks, choosing among 8 changes         .17  -.04
+    Gaussian process, choosing among 24 changes of few       .16  -.09
+    … of all                                                 .12  -.10
+    … of either kind                                         .10  -.10
+
+Of no use beyond chance: 64 changes to choose from, and larger steps. On six other functions, with
+20 seeds, after 100, 300 and 1,000 trials: .16, .03 and -.08; without the model .20, .06 and -.04;
+uniform .26, .18 and .10.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,37 +46,72 @@ from ConfigSpace.hyperparameters import (
     OrdinalHyperparameter,
 )
 from ConfigSpace.util import deactivate_inactive_hyperparameters
+from smac.main.config_selector import ConfigSelector
+from smac.main.exceptions import ConfigurationSpaceExhaustedException
 
 from acband_configspace.core.engine import KnownBest
 
-#: Each parameter is changed with this probability, or as many on average, if that is more …
+#: A change of few parameters changes each with this probability, or so many on average, if that is
+#: more; a change of all changes all numbers.
 CHANGE_PROBABILITY = 0.25
 CHANGES = 2.5
-#: The standard deviation of a step in the first pass, as a share of the parameter's range …
+#: The standard deviation of a step in the first pass, as a share of the parameter's range, where
+#: few parameters change, and where all do …
 FIRST_STEP = 0.25
+FIRST_STEP_OF_ALL = 0.15
 #: … how it shrinks from pass to pass, and where that ends.
 STEP_DECAY = 0.9
 LAST_STEP = 0.02
 #: The best is taken as the parent with this probability, the second best with half of it, …
 BEST_SHARE = 0.5
-#: So often a change that the space forbids is drawn anew.
-MOST_TRIES = 30
+#: The model chooses among so many changes; it takes so many results to have one, and at most so
+#: many, the best, are looked at.
+N_CHANGES = 24
+LEAST_RESULTS = 8
+MOST_RESULTS = 150
+#: The model tries these lengths, as shares of the space's diagonal, and these shares of noise.
+LENGTHS = (0.09, 0.18, 0.36, 0.72)
+NOISES = (0.05, 0.3)
+
+Floats = npt.NDArray[np.float64]
 
 
 class Proposals(Protocol):
     """What proposes new configurations; write your own by giving this method."""
 
     def propose(
-        self, number: int, best: list[Configuration], known: KnownBest
+        self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
-        """Return the configuration of that number, None for a uniform one.
+        """Return the next configuration, in view of all those so far; None for a uniform one.
 
-        The same arguments must give the same configuration: a run that is resumed asks again.
+        ``known`` tells of them by their numbers, which are their places in the sequence. The same
+        arguments must give the same configuration: a run that is resumed asks again.
         """
 
 
-class NearTheBest:
-    """Draws configurations near the best of a run; the same number, the same configuration.
+class FromSelector:
+    """Takes configurations from SMAC's own selector, so that its model has a say.
+
+    For stock facades, which have a model: the initial design comes first, then what the acquisition
+    function chooses, given SMAC's run history. What the selector says depends on all that was asked
+    of it before, so such a run cannot be resumed, and :class:`ACBandFacade` refuses it.
+    """
+
+    def __init__(self, selector: ConfigSelector) -> None:
+        self._selected = iter(selector)
+
+    def propose(
+        self, configurations: Sequence[Configuration], known: KnownBest
+    ) -> Configuration | None:
+        """Return what the selector chooses, None if it finds nothing new."""
+        try:
+            return next(self._selected, None)
+        except ConfigurationSpaceExhaustedException:
+            return None
+
+
+class Learned:
+    """Proposes changes of the best of a run; the same number, the same configuration.
 
     Parameters
     ----------
@@ -65,43 +125,70 @@ class NearTheBest:
         self._space = space
         self._seed = seed
         self._parameters = list(space.values())
-        self._free: list[int] = [
-            index for index, p in enumerate(self._parameters) if not isinstance(p, Constant)
-        ]
-        self._probability = max(CHANGE_PROBABILITY, CHANGES / max(1, len(self._free)))
+        self._free = np.array([not isinstance(p, Constant) for p in self._parameters], dtype=bool)
+        self._probability = max(CHANGE_PROBABILITY, CHANGES / max(1, int(self._free.sum())))
+        # Vectors have the places of numbers in [0, 1], but of categories and orders the index.
+        self._lasts = np.array(
+            [p.size - 1 if isinstance(p, OrdinalHyperparameter) else 1.0 for p in self._parameters]
+        )
+        self._is_category = np.array(
+            [isinstance(p, CategoricalHyperparameter) for p in self._parameters], dtype=bool
+        )
+        self._model: _Model | None = None
+        self._fitted_to: KnownBest | None = None
 
     def propose(
-        self, number: int, best: list[Configuration], known: KnownBest
+        self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
         """Return a change of one of the best, None if the space allows none."""
-        if not best or not self._free:
+        best = [configurations[number] for number in known.best if number < len(configurations)]
+        if not best or not self._free.any():
             return None
-        random = np.random.RandomState([self._seed, 5, number])
-        rank = min(int(random.geometric(BEST_SHARE)) - 1, len(best) - 1)
-        parent = best[rank].get_array()
-        step = max(LAST_STEP, FIRST_STEP * STEP_DECAY ** (known.pass_number - 1))
-        for _ in range(MOST_TRIES):
-            child = self._valid(self._changed(parent, step, random))
+        if self._fitted_to is not known:
+            self._fitted_to, self._model = known, self._fit(configurations, known)
+        random = np.random.RandomState([self._seed, 5, len(configurations)])
+        ranks = np.minimum(random.geometric(BEST_SHARE, N_CHANGES) - 1, len(best) - 1)
+        parents = np.array([configuration.get_array() for configuration in best])[ranks]
+        children = self._changed(parents, known.pass_number, random)
+        order: Sequence[int] = range(N_CHANGES)
+        if self._model is not None:
+            order = np.argsort(self._model.expected(self._places(children)), kind="stable").tolist()
+        for index in order:
+            child = self._valid(children[index])
             if child is not None:
-                child.origin = f"AC-Band: near {best[rank].config_id or 'the default'}"
+                parent = best[ranks[index]]
+                child.origin = f"AC-Band: near {parent.config_id or 'the default'}"
                 return child
         return None
 
-    def _changed(
-        self, parent: npt.NDArray[np.float64], step: float, random: np.random.RandomState
-    ) -> npt.NDArray[np.float64]:
-        vector = parent.copy()
-        chosen = [index for index in self._free if random.rand() < self._probability]
-        chosen = chosen or [self._free[random.randint(len(self._free))]]
+    def _changed(self, parents: Floats, pass_number: int, random: np.random.RandomState) -> Floats:
+        """Return a change of each of the parents, of few parameters or of all."""
+        shape, shrunk = parents.shape, STEP_DECAY ** (pass_number - 1)
+        of_all = random.rand(len(parents), 1) < 0.5
+        step = np.maximum(LAST_STEP, shrunk * np.where(of_all, FIRST_STEP_OF_ALL, FIRST_STEP))
+        chosen = (random.rand(*shape) < self._probability) & self._free
+        one = random.choice(np.flatnonzero(self._free), len(parents))
+        chosen[np.arange(len(parents)), one] |= ~chosen.any(axis=1)
+        moves = random.normal(size=shape) * step * self._lasts
+        moves = np.where(self._lasts > 1, np.sign(moves) * np.ceil(np.abs(moves)), moves)
+        moved = parents + moves * (chosen | (of_all & self._free))
+        moved = np.abs(moved)  # reflected at the bounds
+        moved = np.where(moved > self._lasts, np.maximum(0.0, 2.0 * self._lasts - moved), moved)
+        children = np.where(self._is_category, parents, moved)
         for index, parameter in enumerate(self._parameters):
-            if np.isnan(vector[index]):  # it may become active now
-                vector[index] = parameter.sample_vector(1, seed=random)[0]
-            elif index in chosen:
-                vector[index] = _moved(parameter, float(vector[index]), step, random)
-        return vector
+            # Categories are drawn anew; what was inactive may become active now.
+            anew = np.isnan(parents[:, index])
+            if self._is_category[index]:
+                anew |= chosen[:, index]
+            if anew.any():
+                drawn = parameter.sample_vector(len(parents), seed=random)
+                children[:, index] = np.where(anew, drawn, children[:, index])
+        return children
 
-    def _valid(self, vector: npt.NDArray[np.float64]) -> Configuration | None:
+    def _valid(self, vector: Floats) -> Configuration | None:
         """Return the configuration that a vector stands for, None if the space forbids it."""
+        pairs = zip(self._parameters, vector, strict=True)
+        vector = np.array([_legal(parameter, float(place)) for parameter, place in pairs])
         try:
             if self._space.conditions:
                 return deactivate_inactive_hyperparameters({}, self._space, vector=vector)
@@ -111,19 +198,70 @@ class NearTheBest:
             return None
         return child
 
+    def _fit(self, configurations: Sequence[Configuration], known: KnownBest) -> _Model | None:
+        """Return a model of how far configurations are behind, None if too few are known."""
+        numbers = sorted(
+            (number for number in known.behind if number < len(configurations)),
+            key=known.behind.__getitem__,
+        )[:MOST_RESULTS]
+        if len(numbers) < LEAST_RESULTS:
+            return None
+        vectors = np.array([configurations[number].get_array() for number in numbers])
+        return _Model(self._places(vectors))
 
-def _moved(
-    parameter: Hyperparameter[Any, Any], place: float, step: float, random: np.random.RandomState
-) -> float:
-    """Return another place of a parameter, near the old one if there is such a thing."""
-    if isinstance(parameter, CategoricalHyperparameter):
-        return float(parameter.sample_vector(1, seed=random)[0])
-    if isinstance(parameter, OrdinalHyperparameter):
-        last = int(parameter.size) - 1
-        move = max(1, round(abs(random.normal(0.0, step)) * last)) * random.choice([-1, 1])
-        return float(np.clip(place + move, 0, last))
-    new = place + random.normal(0.0, step)
-    new = -new if new < 0.0 else 2.0 - new if new > 1.0 else new  # reflected at the bounds
-    # Integers have places of their own on the scale.
-    value = parameter.to_value(np.clip(new, 0.0, 1.0))
-    return float(parameter.to_vector(value))
+    def _places(self, vectors: Floats) -> Floats:
+        """Return vectors as points whose distances mean something.
+
+        Two categories are as far apart as two numbers at seven tenths of their range; what is
+        inactive lies in the middle.
+        """
+        numbers = np.nan_to_num(vectors / self._lasts, nan=0.5)[:, ~self._is_category]
+        parts = [numbers]
+        for index in np.flatnonzero(self._is_category & self._free):
+            size = int(self._parameters[index].size)
+            parts.append(0.5 * (vectors[:, [index]] == np.arange(size)))
+        return np.hstack(parts)
+
+
+def _legal(parameter: Hyperparameter[Any, Any], place: float) -> float:
+    """Return the nearest place that a parameter can have: integers have places of their own."""
+    if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter, Constant)):
+        return place
+    return float(parameter.to_vector(parameter.to_value(min(1.0, max(0.0, place)))))
+
+
+class _Model:
+    """A Gaussian process of ranks: points are given from the best to the worst.
+
+    Ranks become normal scores; length and noise are those of the highest likelihood among a few.
+    """
+
+    def __init__(self, points: Floats) -> None:
+        n, d = points.shape
+        scores = np.array([NormalDist().inv_cdf((rank + 0.5) / n) for rank in range(n)])
+        self._points = points
+        best = -math.inf
+        for length in LENGTHS:
+            covariance = _matern(points, points, length * math.sqrt(d))
+            for noise in NOISES:
+                factor = np.linalg.cholesky(covariance + noise * np.eye(n))
+                whitened = np.linalg.solve(factor, scores)
+                likelihood = -0.5 * whitened @ whitened - np.log(np.diag(factor)).sum()
+                if likelihood > best:
+                    best = float(likelihood)
+                    self._length, self._whitening = length * math.sqrt(d), np.linalg.inv(factor)
+                    self._weights = self._whitening.T @ whitened
+
+    def expected(self, points: Floats) -> Floats:
+        """Return what may be hoped of points, the lower the better: mean less deviation."""
+        covariance = _matern(points, self._points, self._length)
+        explained = self._whitening @ covariance.T
+        variance = np.maximum(0.0, 1.0 - (explained**2).sum(axis=0))
+        return np.asarray(covariance @ self._weights - np.sqrt(variance))
+
+
+def _matern(a: Floats, b: Floats, length: float) -> Floats:
+    """Return Matérn's covariance (ν = 3/2) of two sets of points."""
+    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * a @ b.T
+    scaled = np.sqrt(3.0 * np.maximum(0.0, squares)) / length
+    return np.asarray((1.0 + scaled) * np.exp(-scaled))

@@ -73,19 +73,24 @@ class ToldTrial:
     config: Configuration
     key: InstanceKey
     value: TrialValue
+    warm: bool = False
+    """Whether it comes from a warm start: then it takes nothing of ``n_trials``."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the journal keeps it."""
         record = asdict(as_record(self.value))
-        return {"config": dict(self.config), "instance": self.key, **_as_json(record)}
+        place = {"config": dict(self.config), "instance": self.key, "warm": self.warm}
+        return {**place, **_as_json(record)}
 
     @classmethod
     def of_json(cls, content: Mapping[str, Any], space: ConfigurationSpace) -> ToldTrial:
         """Return what :meth:`as_json` gave."""
-        rest = {name: item for name, item in content.items() if name not in ("config", "instance")}
+        place = ("config", "instance", "warm")
+        rest = {name: item for name, item in content.items() if name not in place}
         record = TrialRecord(**{**rest, "end": End(content["end"])})
         config = Configuration(space, values=content["config"], origin="Told")
-        return cls(config, InstanceKey(*content["instance"]), as_value(record))
+        key, warm = InstanceKey(*content["instance"]), content.get("warm", False)
+        return cls(config, key, as_value(record), warm)
 
 
 def end_of(value: TrialValue) -> End:

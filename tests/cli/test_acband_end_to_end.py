@@ -26,7 +26,7 @@ command = ["clasp", "-q", "{parameters}", "{instance}"]
 success = [10, 20]
 cutoff = "2s"
 [space]
-file = "clasp.pcs"
+file = "params.pcs"
 [instances]
 train = "train"
 test = "test"
@@ -51,7 +51,7 @@ run_obj = {objective}
 overall_obj = {overall}
 cutoff_time = 2
 runcount_limit = 40
-paramfile = minisat.pcs
+paramfile = params.pcs
 instance_file = train.txt
 test_instance_file = test.txt
 """
@@ -74,14 +74,14 @@ arguments=
 while [ $# -gt 1 ]; do
     case $1 in
         -luby|-elim) arguments="$arguments -$2";;
-        *) arguments="$arguments $1=$2";;
+        *) arguments="$arguments DASH$1=$2";;
     esac
     shift 2
 done
-output=$(minisat $arguments "$instance" 2>/dev/null)
+output=$(SOLVER $arguments "$instance" 2>/dev/null)
 case $? in 10) status=SAT;; 20) status=UNSAT;; *) status=CRASHED;; esac
-conflicts=$(printf %s "$output" | sed -n 's/^conflicts *: \([0-9]*\).*/\1/p')
-seconds=$(printf %s "$output" | sed -n 's/^CPU time *: \([0-9.]*\).*/\1/p')
+conflicts=$(printf %s "$output" | sed -n 's/^.*onflicts *: \([0-9]*\).*/\1/p')
+seconds=$(printf %s "$output" | sed -n 's/^.*CPU [tT]ime *: \([0-9.]*\).*/\1/p')
 if [ "$json" ]; then
     printf 'Result of this algorithm run: {"status": "%s", "cost": %s, "runtime": %s}\n' \
         "$status" "$conflicts" "$seconds"
@@ -106,65 +106,78 @@ deterministic = 1
 """
 RUNNER = r"""#!/bin/sh
 instance=$4; shift 4
-output=$(minisat "$@" "$instance" 2>/dev/null)
-printf %s "$output" | sed -n 's/^conflicts *: \([0-9]*\).*/\1/p'
+output=$(SOLVER "$@" "$instance" 2>/dev/null)
+printf %s "$output" | sed -n 's/^.*onflicts *: \([0-9]*\).*/\1/p'
 """
 CAPPED_RUNNER = r"""#!/bin/sh
 instance=$4; shift 5
-output=$(minisat "$@" "$instance" 2>/dev/null)
-seconds=$(printf %s "$output" | sed -n 's/^CPU time *: \([0-9.]*\).*/\1/p')
+output=$(SOLVER "$@" "$instance" 2>/dev/null)
+seconds=$(printf %s "$output" | sed -n 's/^.*CPU [tT]ime *: \([0-9.]*\).*/\1/p')
 echo "$seconds $seconds"
 """
+SOLVERS = {"minisat": "minisat", "clasp": "clasp -q --stats"}
 
 
-def set_up(folder: Path, which: str) -> list[str]:
+def set_up(folder: Path, which: str, solver: str = "minisat") -> list[str]:
     """Write a scenario of this kind and return how to call it."""
     for name, number in (("train", 8), ("test", 5)):
         names = write_formulas(folder / name, number)
         listing = "\n".join(f'"{name}/{n}" specific' for n in names)
         (folder / f"{name}.txt").write_text(listing)
-    if which == "toml":
-        (folder / "scenario.toml").write_text(MINISAT_TOML)
-    elif which == "toml cost":
-        (folder / "scenario.toml").write_text(MINISAT_COST_TOML)
-    elif which == "clasp":
-        (folder / "scenario.toml").write_text(CLASP_TOML)
-        (folder / "clasp.pcs").write_text(CLASP_PCS)
+    clasp = solver == "clasp"
+    (folder / "params.pcs").write_text(CLASP_PCS if clasp else MINISAT_PCS)
+    if which.startswith("toml"):
+        minisat = MINISAT_COST_TOML if which == "toml cost" else MINISAT_TOML
+        (folder / "scenario.toml").write_text(CLASP_TOML if clasp else minisat)
     elif which.startswith("aclib"):
         objective = ("quality", "mean") if "quality" in which else ("runtime", "PAR10")
         text = ACLIB.format(objective=objective[0], overall=objective[1])
         (folder / "scenario.txt").write_text(text + ("tae = aclib\n" if "2" in which else ""))
-        (folder / "minisat.pcs").write_text(MINISAT_PCS)
-        (folder / "wrapper.sh").write_text(WRAPPER)
+        wrapper = WRAPPER.replace("DASH", "-" if clasp else "").replace("SOLVER", SOLVERS[solver])
+        (folder / "wrapper.sh").write_text(wrapper)
     else:
-        (folder / "parameters.txt").write_text(IRACE_PARAMETERS)
-        table = 'luby rinc rfirst elim grow\n"-luby" 2.0 100 "-elim" 0\n'
-        (folder / "configurations.txt").write_text(table)
         capped = "capping = 1\nboundMax = 2\n" if which == "irace capped" else ""
-        (folder / "scenario.txt").write_text(IRACE_SCENARIO + capped)
-        script(folder / "target-runner", CAPPED_RUNNER if capped else RUNNER)
+        text = IRACE_SCENARIO
+        if clasp:
+            assert main(["convert", "params.pcs", "parameters.txt"]) == 0
+            text = text.replace("configurationsFile", "# configurationsFile")
+        else:
+            (folder / "parameters.txt").write_text(IRACE_PARAMETERS)
+            table = 'luby rinc rfirst elim grow\n"-luby" 2.0 100 "-elim" 0\n'
+            (folder / "configurations.txt").write_text(table)
+        (folder / "scenario.txt").write_text(text + capped)
+        runner = (CAPPED_RUNNER if capped else RUNNER).replace("SOLVER", SOLVERS[solver])
+        script(folder / "target-runner", runner)
     return ["."]
 
 
+@needs_minisat
+@needs_clasp
 @pytest.mark.parametrize(
-    "which",
+    ("which", "solver"),
     [
-        pytest.param("toml", marks=needs_minisat),
-        pytest.param("toml cost", marks=needs_minisat),
-        pytest.param("clasp", marks=needs_clasp),
-        pytest.param("aclib", marks=needs_minisat),
-        pytest.param("aclib2 quality", marks=needs_minisat),
-        pytest.param("irace", marks=needs_minisat),
-        pytest.param("irace capped", marks=needs_minisat),
+        ("toml", "minisat"),
+        ("toml", "clasp"),
+        ("toml cost", "minisat"),
+        ("aclib", "minisat"),
+        ("aclib", "clasp"),
+        ("aclib2", "minisat"),
+        ("aclib2 quality", "clasp"),
+        ("irace", "minisat"),
+        ("irace capped", "clasp"),
     ],
 )
 def test_from_check_to_report(
-    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    which: str,
+    solver: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder = tmp_path / "my folder"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    scenario = set_up(folder, which)
+    scenario = set_up(folder, which, solver)
     checked = main(["check", *scenario])
     told = capsys.readouterr().out
     # Small formulas take milliseconds, which a race by run time rightly warns of.

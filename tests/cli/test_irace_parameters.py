@@ -126,7 +126,7 @@ def test_names_that_r_cannot_have_are_changed() -> None:
 
 def test_what_irace_cannot_write_is_named() -> None:
     space = read_pcs('a {"x|y", b}[b]', "f")
-    with pytest.raises(InputError, match="'x|y' contains"):
+    with pytest.raises(ValueError, match="'x|y' contains"):
         write_irace(space)
 
 

@@ -130,8 +130,8 @@ def test_errors_name_the_line(old: str, new: str, line: int, message: str, tmp_p
 @pytest.mark.parametrize(
     ("old", "message"),
     [
-        ("trials = 100", "the budget must be given"),
-        ('minimise = "cost"', "a cutoff must be given"),
+        ("trials = 100", "[budget] trials, wall_time or cpu_time must be given"),
+        ('minimise = "cost"', "[target] cutoff must be given"),
         ('command = ["solve"]', "[target] must have a command"),
     ],
 )

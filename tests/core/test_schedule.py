@@ -273,3 +273,11 @@ def test_the_table_shows_every_round() -> None:
     n_rounds = sum(len(epoch.rounds) for epoch in schedule.epochs)
     assert len(text.splitlines()) == 3 + n_rounds
     assert f"{schedule.n_races:,} races = {schedule.n_trials:,} trials" in text
+
+
+@pytest.mark.parametrize("options", [{"alpha": 1e-300}, {"n_candidates": 10**12}], ids=str)
+def test_more_configurations_than_anybody_can_race_are_refused_at_once(
+    options: dict[str, Any],
+) -> None:
+    with pytest.raises(ValueError, match="at most 10,000,000|more than 10,000,000"):
+        Schedule.for_trials(1000, **options)

@@ -33,7 +33,7 @@ def table() -> RuntimeTable:
         ("first_pass", 1, ValueError, "first_pass must be at least 2 but got 1"),
         ("first_pass", None, TypeError, "first_pass must be a whole number but got None"),
         ("first", "worst", ValueError, "first must be 'default' or 'random' but got 'worst'"),
-        ("proposals", "best", ValueError, "proposals must be one of 'uniform', 'learned' but got"),
+        ("proposals", "best", ValueError, "proposals must be one of 'uniform', 'learned'"),
         ("proposals", 3, TypeError, "proposals must be a name or have a method propose but got 3"),
         ("memory", 1, TypeError, "memory must be True or False but got 1"),
         ("alpha", 0, ValueError, "alpha must lie strictly between 0 and 1 but got 0"),

@@ -29,7 +29,7 @@ def run_example(name: str, *options: object, code: int = 0) -> str:
         [sys.executable, str(EXAMPLES / f"{name}.py"), *map(str, options)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         env=environment,
     )
     assert done.returncode == code, done.stdout + done.stderr
@@ -41,7 +41,7 @@ def run_directories(folder: Path) -> list[Path]:
 
 
 def test_help_says_what_it_is() -> None:
-    names = ["compare_with_smac", "on_a_cluster", "own_loop"]
+    names = ["compare", "on_a_cluster", "own_loop"]
     names += ["quickstart_svm", "tune_highs", "tune_minisat"]
     with ThreadPoolExecutor() as pool:  # most of it is importing
         for name, output in zip(names, pool.map(run_help, names), strict=True):
@@ -55,7 +55,7 @@ def run_help(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        pytest.param("compare_with_smac", ("--instances", 0), marks=needs_highs),
+        pytest.param("compare", ("--seeds", 0), marks=needs_highs),
         ("on_a_cluster", ("--k", 1)),
         ("own_loop", ("--batch", 0)),
         ("quickstart_svm", ("--trials", 1)),
@@ -111,25 +111,61 @@ def test_auctions_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @needs_highs
+@pytest.mark.timeout(600)  # an interpreter for each run
 def test_the_comparison_measures_all_methods(tmp_path: Path) -> None:
-    table, picture = tmp_path / "table.csv", tmp_path / "picture.png"
+    table, pictures, runs = (tmp_path / name for name in ("table.csv", "pictures", "runs"))
     options = (
-        *("--seconds", 12, "--test", 2, "--instances", 10, "--csv", table, "--plot", picture),
-        *("--methods", "acband", "hyperband", "--keep", tmp_path / "runs"),
+        *("--jobs", "valley", "hartmann", "--trials", 40, "--test", 5),
+        *("--methods", "acband", "hyperband", "--seeds", 1),
+        *("--keep", runs, "--csv", table, "--plots", pictures),
     )
-    output = run_example("compare_with_smac", *options)
-    assert "AC-Band, racing  " in output
-    assert "SMAC Hyperband  " in output
+    output = run_example("compare", *options)
+    assert re.search(r"^AC-Band +[\d.]+ .* [\d.]+ \([\d.]+–[\d.]+\)$", output, re.M)
+    assert re.search(r"^SMAC Hyperband +left out: needs instances$", output, re.M)
     rows = list(csv.DictReader(table.open()))
-    assert [row["method"] for row in rows] == ["acband", "hyperband"]
+    took_part = [(row["job"], row["method"]) for row in rows]
+    assert took_part == [("valley", "acband"), ("valley", "hyperband"), ("hartmann", "acband")]
     for row in rows:
-        assert 0 < float(row["test_cost_at_1"]) <= 50
-        # Results from Dask's workers are known again: the best are tried on further auctions.
-        assert int(row["n_trials"]) > int(row["n_configs"]) > 1
-    assert picture.stat().st_size > 5000
-    run_example("compare_with_smac", *options)  # what is kept is not run again
-    again = list(csv.DictReader(table.open()))
-    assert [row["elapsed"] for row in again] == [row["elapsed"] for row in rows]
+        assert 0 < int(row["n_trials"]) <= 40
+        assert 0 < float(row["test_cost_at_1"]) <= 1.2 * float(row["default_test_cost"])
+    names = {path.name for path in pictures.iterdir()}
+    assert names == {"compare_valley.png", "compare_hartmann.png"}
+    before = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
+    assert len(before) == 3
+    assert run_example("compare", *options) == output  # what is kept is not run again
+    assert {path: path.stat().st_mtime_ns for path in runs.glob("*.json")} == before
+
+
+@needs_highs
+@pytest.mark.skipif(shutil.which("clasp") is None, reason="clasp is not installed")
+def test_clasp_takes_every_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import clasp_covers
+
+    [path] = clasp_covers.write_covers(tmp_path, "test", 1)
+    tiny = tmp_path / "tiny.opb"
+    tiny.write_text("* #variable= 2 #constraint= 1\nmin: +1 x1 +2 x2 ;\n+1 x1 +1 x2 >= 1 ;\n")
+    space = clasp_covers.make_space()
+    space.seed(1)
+    for config in [space.get_default_configuration(), *space.sample_configuration(50)]:
+        arguments = clasp_covers.to_arguments(config, str(tiny), 0, None)
+        done = subprocess.run([*clasp_covers.COMMAND, *arguments], capture_output=True, text=True)
+        assert done.returncode == clasp_covers.OPTIMUM, (arguments, done.stderr)
+    assert clasp_covers.features(path)[0] >= 58
+
+
+def test_an_interval_of_a_ratio_contains_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    pytest.importorskip("highspy")
+    import compare_tables
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(2.0, 0.1, (5, 40)), rng.normal(1.0, 0.1, (5, 40))
+    ratio, low, high = compare_tables.ratio_interval(a, b)
+    assert low < ratio < high
+    assert 1.9 < low < high < 2.1
+    assert compare_tables.ratio_interval(a, a)[0] == 1.0
 
 
 @pytest.mark.skipif(shutil.which("minisat") is None, reason="minisat is not installed")

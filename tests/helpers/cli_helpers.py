@@ -91,9 +91,9 @@ def kill_once_it_races(*words: object, cwd: Path, journal: Path, n_lines: int = 
     """Start a run and kill it, with -9, when so many lines are in its journal."""
     process = _SERVER.Process(target=_call_main, args=(list(map(str, words)), cwd))
     process.start()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not journal.exists() or journal.read_bytes().count(b"\n") < n_lines:
-        assert time.monotonic() < deadline, "no races within a minute"
+        assert time.monotonic() < deadline, "no races within five minutes"
         assert process.exitcode is None, (cwd / "errors").read_text()
         time.sleep(0.01)
     process.kill()

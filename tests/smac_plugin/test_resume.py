@@ -175,6 +175,7 @@ def test_a_torn_line_is_dropped(n_lost: int, tmp_path: Path, uninterrupted: Any)
     n_races = len(races_of(a_scenario(tmp_path)))
     os.truncate(journal, journal.stat().st_size - n_lost)
     calls = tmp_path / "calls"
+    (journal.parent / "runhistory.json").unlink()  # it has the results of that race
     facade = start(tmp_path, target=Counted(noisy, calls))
     assert facade.intensifier.n_races == n_races - 1
     facade.optimize()
@@ -194,7 +195,7 @@ def test_interrupted_from_the_keyboard_it_goes_on(
     tmp_path: Path, in_process: Callable[..., int], uninterrupted: Any
 ) -> None:
     calls = tmp_path / "calls"
-    assert in_process(run_and_be_killed, tmp_path, calls, 12, signal.SIGINT) == 1
+    assert in_process(run_and_be_killed, tmp_path, calls, 12, signal.SIGINT) == 130
     saved = json.loads((a_scenario(tmp_path).output_directory / "runhistory.json").read_text())
     assert saved["stats"]["finished"] == 11
     facade = start(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ConfigSpace import Configuration
 from smac import HyperparameterOptimizationFacade, RandomFacade, Scenario
 from smac.callback.callback import Callback
 from smac.initial_design import (
@@ -17,7 +19,11 @@ from smac.initial_design import (
     LatinHypercubeInitialDesign,
     SobolInitialDesign,
 )
-from targets import a_scenario, a_space, exact, noisy, quiet, races_of
+from smac.intensifier.intensifier import Intensifier
+from smac.main.smbo import SMBO
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+from smac.runhistory.enumerations import StatusType
+from targets import a_scenario, a_space, always_crashing, exact, noisy, quiet, races_of
 
 from acband_configspace import ACBandFacade
 
@@ -41,6 +47,20 @@ def test_parts_of_smacs_are_taken_and_named_in_one_warning(
     (said,) = [r.getMessage() for r in caplog.records if "ignores" in r.getMessage()]
     assert "model, acquisition_function, acquisition_maximizer, random_design" in said
     assert facade.optimize() is not None
+
+
+def test_an_intensifier_of_smacs_is_named_in_the_warning(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
+    scenario = make_scenario()
+    quiet(scenario, noisy, intensifier=Intensifier(scenario, max_config_calls=3))
+    assert "ACBandFacade ignores intensifier" in caplog.text
+
+
+def test_crashes_alone_can_be_gone_on_with(make_scenario: Callable[..., Scenario]) -> None:
+    facade = quiet(make_scenario(), always_crashing, allow_crashes=True)
+    assert facade.optimize() is None
+    assert facade.runhistory.finished == 60
 
 
 def test_static_methods_take_smacs_arguments(
@@ -130,6 +150,37 @@ def test_a_target_that_changes_directory_leaves_all_files_in_one_place(tmp_path:
     assert saved["stats"]["finished"] == 60
 
 
+def test_the_log_says_each_thing_once(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        quiet(make_scenario(n_workers=2), noisy).optimize()
+    said = [record.getMessage() for record in caplog.records]
+    assert any("pass 1: 12 configurations" in text for text in said)
+    assert "Finished 50 trials." in said
+    assert len(said) == len(set(said))
+    noise = ("Finished 0 trials", "Reducing the number of initial", "Entry was not added")
+    assert not [text for text in said if text.startswith(noise)]
+
+
+def test_results_of_races_that_are_not_over_are_kept(
+    make_scenario: Callable[..., Scenario],
+) -> None:
+    class Stopping(Callback):
+        def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> bool | None:
+            return False if smbo.runhistory.finished == 11 else None
+
+    first = quiet(make_scenario(), exact, callbacks=[Stopping()])
+    first.optimize()
+    saved = json.loads((first.scenario.output_directory / "runhistory.json").read_text())
+    second = quiet(make_scenario(), exact)
+    done = {key for key, value in first.runhistory.items() if value.status != StatusType.RUNNING}
+    assert saved["stats"]["finished"] == first.runhistory.finished == len(done) == 11
+    assert set(second.runhistory) == done
+    second.optimize()
+    assert len(second.runhistory) == second.runhistory.finished == 60
+
+
 def test_callbacks_come_in_pairs(make_scenario: Callable[..., Scenario]) -> None:
     class Counting(Callback):
         def __init__(self) -> None:
@@ -141,8 +192,22 @@ def test_callbacks_come_in_pairs(make_scenario: Callable[..., Scenario]) -> None
                 calls[name] = calls.get(name, 0) + 1
             return super().__getattribute__(name)
 
-    counting = Counting()
-    quiet(make_scenario(), exact, callbacks=[counting]).optimize()
+    class Following(Callback):
+        def __init__(self) -> None:
+            self.leaders: list[Configuration] = []
+
+        def on_incumbent_changed(self, smbo: SMBO, config: Configuration) -> None:
+            self.leaders.append(config)
+
+    counting, following = Counting(), Following()
+    facade = quiet(make_scenario(), exact, callbacks=[counting, following])
+    facade.optimize()
+    n_configs = len(facade.runhistory.get_configs())
+    assert counting.calls["on_next_configurations_start"] == n_configs
+    assert counting.calls["on_next_configurations_end"] == n_configs
+    assert counting.calls["on_ask_start"] == counting.calls["on_ask_end"] == 60
+    assert following.leaders[-1] == facade.intensifier.get_incumbent()
+    assert all(a != b for a, b in itertools.pairwise(following.leaders))
     assert counting.calls["on_start"] == counting.calls["on_end"] == 1
     assert counting.calls["on_tell_start"] == counting.calls["on_tell_end"] == 60
     assert counting.calls["on_iteration_start"] == counting.calls["on_iteration_end"]

@@ -27,6 +27,10 @@ def answering(runs: Runs, *, scale: float = 1.0) -> Iterator[int]:
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
+            with contextlib.suppress(ConnectionResetError):  # a program that was stopped
+                self._answer()
+
+        def _answer(self) -> None:
             for line in self.rfile:
                 instance, limit, *words = line.decode().split()
                 configuration = from_words(runs.surrogate, words)

@@ -16,6 +16,7 @@ from acband_configspace.core.engine import Engine, Limits
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.settings import settings_from
 from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.proposals import Learned
 
 #: How many configurations those get that only draw: more than they can try in the time given.
 N_SAMPLED = 2000
@@ -36,11 +37,12 @@ class ACBandOnSpace:
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Simulate the run; the default configuration is θ_0."""
+        space, learned = surrogate.space, self.proposals == "learned"
         drawn = Configurations(
-            surrogate.space,
-            [surrogate.space.get_default_configuration()],
+            space,
+            [space.get_default_configuration()],
             seed=seed,
-            proposals=self.proposals,
+            proposals=Learned(space, seed=seed) if learned else None,
         )
         names = [str(column) for column in range(surrogate.table.n_instances)]
         engine = Engine(

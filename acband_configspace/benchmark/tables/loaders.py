@@ -27,7 +27,7 @@ from acband_configspace.benchmark.tables.runtime_table import RuntimeTable, Tabl
 
 #: Seconds after which a run was stopped, in the tables of the paper's experiments.
 PAPER_CUTOFF = 900.0
-SHIPPED = ("minisat",)
+SHIPPED = ("minisat", "clasp", "highs")
 
 
 def load_table(path: str | os.PathLike[str], *, cutoff: float | None = None) -> RuntimeTable:

@@ -25,10 +25,10 @@ MADE_UP: Mapping[str, Callable[..., RuntimeTable]] = {
 _SIZE = re.compile(r"(\d+)[x×](\d+)")
 
 HELP = (
-    "a file (.npz, .npy, .dump), an ASlib folder, 'minisat' (recorded, comes with the package), or "
-    "a made-up one: KIND:CONFIGSxINSTANCES with KIND synthetic, families (run times) or noisy "
-    "(costs), then ':SEED' or any of ':seed=…', ':spread=…', ':noise=…', ':tails=…', such as "
-    "'synthetic:948x20118:spread=1.5:seed=3'; instead of a size one of "
+    f"a file (.npz, .npy, .dump), an ASlib folder, {' or '.join(SHIPPED)} (recorded, come with the "
+    "package), or a made-up one: KIND:CONFIGSxINSTANCES with KIND synthetic, families (run times) "
+    "or noisy (costs), then ':SEED' or any of ':seed=…', ':spread=…', ':noise=…', ':tails=…', such "
+    "as 'synthetic:948x20118:spread=1.5:seed=3'; instead of a size one of "
     f"{', '.join(PAPER_SHAPES)}, the shapes of the paper's tables"
 )
 

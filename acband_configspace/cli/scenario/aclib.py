@@ -13,18 +13,12 @@ from ConfigSpace import Configuration, ConfigurationSpace
 
 from acband_configspace.cli.command_lines import Aclib2Command, CommandLine, OldAclibCommand
 from acband_configspace.cli.errors import InputError, Place
-from acband_configspace.cli.files import locate, read_text, unquoted
+from acband_configspace.cli.files import read_text
 from acband_configspace.cli.results import AclibResult
-from acband_configspace.cli.scenario.assignments import (
-    Assignment,
-    Settings,
-    plain_key,
-    read_assignments,
-)
+from acband_configspace.cli.scenario.assignments import Settings, plain_key, read_assignments
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.instances import ListedInstance, listed_instances
-from acband_configspace.cli.scenario.options import parsed_options
-from acband_configspace.cli.scenario.values import choice, number, truth, whole
+from acband_configspace.cli.scenario.values import number
 from acband_configspace.cli.spaces.formats import read_space
 
 _KEYS = {
@@ -53,154 +47,86 @@ _KEYS = {
 _ALIASES = {plain_key(word): key for key, others in _KEYS.items() for word in (key, *others)}
 #: Keys that AClib's scenarios may have, about things that do not exist here.
 _UNUSED = (
-    "validation",
-    "abort_on_first_run_crash",
-    "check_instances_exist",
-    "check-instances-exist",
-    "adaptive-capping",
-    "capping",
-    "hydra_iterations",
-    "instance_seed_file",
-    "intensification_percentage",
-    "iteration_limit",
-    "limit_resources",
-    "maxR",
-    "minR",
-    "multi_objectives",
-    "obj",
-    "output_level",
-    "pca_dim",
-    "rand_prob",
-    "rf_num_trees",
-    "save_results_instantly",
-    "shared_model",
-    "shared-model-mode",
-    "transform_y",
-    "use-instances",
-    "initial_challengers",
-    "minimize_intensify_challengers",
-    "acq_opt_challengers",
-    "input_psmac_dirs",
-    "stats-file",
-    "scenario",
-)
+    "validation", "abort_on_first_run_crash", "check_instances_exist", "check-instances-exist",
+    "adaptive-capping", "capping", "hydra_iterations", "instance_seed_file",
+    "intensification_percentage", "iteration_limit", "limit_resources", "maxR", "minR",
+    "multi_objectives", "obj", "output_level", "pca_dim", "rand_prob", "rf_num_trees",
+    "save_results_instantly", "shared_model", "shared-model-mode", "transform_y",
+    "use-instances", "initial_challengers", "minimize_intensify_challengers",
+    "acq_opt_challengers", "input_psmac_dirs", "stats-file", "scenario",
+)  # fmt: skip
+_NOT_NEEDED = {
+    "feature_file": "features are not used",
+    "always_race_default": "the default always races here",
+}
 KEYS = frozenset(_ALIASES)
 
 
 def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     """Read a scenario of ``key = value`` lines; the command line's ``overrides`` come last."""
-    settings = Settings(_ALIASES, {plain_key(word) for word in _UNUSED})
+    # As AClib has it, all paths are relative to where the configurator is started.
+    folders = (Path.cwd(), path.resolve().parent)
+    settings = Settings(path, folders, _ALIASES, {plain_key(word) for word in _UNUSED})
     settings.add_all(read_assignments(read_text(path), path))
     settings.override(overrides)
-    return _Reader(path, settings).scenario()
+    return _Reader(settings).scenario()
 
 
 class _Reader:
-    def __init__(self, path: Path, settings: Settings) -> None:
-        self._path = path
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        # As AClib has it, all paths are relative to where the configurator is started.
-        self._folders = (Path.cwd(), path.resolve().parent)
-        self._notes = settings.notes
 
     def scenario(self) -> ScenarioFile:
-        quality = self._choice("run_obj", ("runtime", "quality"), "runtime") == "quality"
-        instances = self._instances("instance_file")
-        test = self._instances("test_instance_file")
-        space = self._space()
-        cutoff = self._number("cutoff_time")
-        limit, wall = self._number("tunerTimeout"), self._number("wallclock_limit")
-        crash = self._number("cost_for_crash")
-        self._note_unused()
-        outdir = self._settings.get("outdir")
+        given = self._settings
+        quality = given.choice("run_obj", ("runtime", "quality")) == "quality"
+        instances, test = (self._instances(k) for k in ("instance_file", "test_instance_file"))
+        given.required("paramfile")
+        paramfile = given.file("paramfile")
+        assert paramfile is not None
+        space = read_space(paramfile)
+        for key, why in _NOT_NEEDED.items():
+            if found := given.get(key):
+                given.notes.append(f"{found.place}: {found.key} is read, but {why}")
         return ScenarioFile(
-            path=self._path,
+            path=given.path,
             format="aclib",
             line=self._line([*(instances or ()), *(test or ())]),
             space=space,
             reader=AclibResult(quality=quality),
             success_codes=tuple(range(256)),  # the result line says how it went
-            directory=self._directory(),
+            directory=given.folder("execdir", Path.cwd()),
             instances=None if instances is None else tuple(i.name for i in instances),
             test_instances=None if test is None else tuple(i.name for i in test),
             racing=not quality,
-            clock="cpu",
             par=self._par(quality),
-            cutoff=cutoff,
-            memory_limit=self._whole("memory_limit"),
-            crash_cost=math.inf if crash is None else crash,
-            deterministic=self._truth("deterministic", True),
-            n_trials=self._whole("runcount_limit"),
-            walltime_limit=wall,
-            cputime_limit=limit,
+            cutoff=given.number("cutoff_time"),
+            memory_limit=given.whole("memory_limit"),
+            crash_cost=given.number("cost_for_crash") or math.inf,
+            deterministic=given.truth("deterministic", default=True),
+            n_trials=given.whole("runcount_limit"),
+            walltime_limit=given.number("wallclock_limit"),
+            cputime_limit=given.number("tunerTimeout"),
             given=self._given(space),
-            seed=self._whole("seed", at_least=0) or 0,
-            output=None if outdir is None else Path(unquoted(outdir.value)),
-            options=parsed_options(self._settings.options),
+            seed=given.whole("seed") or 0,
+            output=Path(outdir) if (outdir := given.text("outdir")) else None,
+            **given.options(),
             keys=tuple(_KEYS),
-            notes=tuple(self._notes),
+            notes=tuple(given.notes),
         )
 
-    def _required(self, key: str) -> Assignment:
-        found = self._settings.get(key)
-        if found is None:
-            raise InputError(Place.of(self._path), f"the key {key!r} is missing")
-        return found
-
-    def _number(self, key: str) -> float | None:
-        found = self._settings.get(key)
-        if found is None or found.value.lower() in ("inf", "infinity", "none", "null"):
-            return None
-        return number(found.key, unquoted(found.value), found.place, at_least=0)
-
-    def _whole(self, key: str, at_least: int = 1) -> int | None:
-        value, found = self._number(key), self._settings.get(key)
-        if value is None or found is None:
-            return None
-        return whole(found.key, value, found.place, at_least=at_least)
-
-    def _truth(self, key: str, default: bool) -> bool:
-        found = self._settings.get(key)
-        return default if found is None else truth(found.key, unquoted(found.value), found.place)
-
-    def _choice(self, key: str, known: tuple[str, ...], default: str) -> str:
-        found = self._settings.get(key)
-        if found is None:
-            return default
-        return choice(found.key, unquoted(found.value), known, found.place)
-
-    def _file(self, found: Assignment) -> Path:
-        path = locate(unquoted(found.value), self._folders)
-        if not path.is_file():
-            raise InputError(found.place, f"{found.key}: there is no file {unquoted(found.value)}")
-        return path
-
-    def _space(self) -> ConfigurationSpace:
-        return read_space(self._file(self._required("paramfile")))
-
-    def _directory(self) -> Path:
-        found = self._settings.get("execdir")
-        if found is None:
-            return Path.cwd()
-        folder = locate(unquoted(found.value), self._folders).resolve()
-        if not folder.is_dir():
-            raise InputError(found.place, f"{found.key}: there is no folder {folder}")
-        return folder
-
     def _instances(self, key: str) -> list[ListedInstance] | None:
-        found = self._settings.get(key)
-        return None if found is None else listed_instances(self._file(found))
+        path = self._settings.file(key)
+        return None if path is None else listed_instances(path)
 
     def _line(self, instances: list[ListedInstance]) -> CommandLine:
-        found = self._required("algo")
+        found = self._settings.required("algo")
         try:
-            command = tuple(shlex.split(unquoted(found.value)))
+            command = tuple(shlex.split(found.value))
         except ValueError as error:
             raise InputError(found.place, f"{found.key} cannot be read: {error}") from None
-        if self._choice("call_format", ("old", "aclib", "aclib2"), "old") != "old":
+        if self._settings.choice("call_format", ("old", "aclib", "aclib2")) != "old":
             return Aclib2Command(command)
-        length = self._settings.get("cutoff_length")
-        text = "0" if length is None else unquoted(length.value)
+        text = self._settings.text("cutoff_length", "0")
         return OldAclibCommand(
             command,
             specifics={i.name: i.rest for i in instances if i.rest},
@@ -211,28 +137,20 @@ class _Reader:
         found = self._settings.get("overall_obj")
         if found is None:
             return 1.0 if quality else 10.0
-        match = re.fullmatch(r"(?:par|mean|adj_mean)(\d*)", unquoted(found.value).lower())
+        match = re.fullmatch(r"(?:par|mean|adj_mean)(\d*)", found.value.lower())
         if match is None:
             raise InputError(
                 found.place,
-                f"{found.key} must be mean or PAR10, say, but got {unquoted(found.value)!r}",
+                f"{found.key} must be mean or PAR10, say, but got {found.value!r}",
             )
         return max(1.0, float(match[1] or 1))
 
     def _given(self, space: ConfigurationSpace) -> tuple[Mapping[str, Any], ...]:
         found = self._settings.get("initial_incumbent")
-        if found is None or unquoted(found.value).upper() in ("DEFAULT", "RANDOM"):
+        if found is None or found.value.upper() in ("DEFAULT", "RANDOM"):
             return ()
         pairs = re.findall(r"-?([^\s=,]+?)(?:\s*=\s*|\s+)['\"]?([^\s'\",]+)['\"]?", found.value)
         return (given_configuration(space, dict(pairs), found.place),)
-
-    def _note_unused(self) -> None:
-        for key, why in {
-            "feature_file": "features are not used",
-            "always_race_default": "the default always races here",
-        }.items():
-            if found := self._settings.get(key):
-                self._notes.append(f"{found.place}: {found.key} is read, but {why}")
 
 
 def given_configuration(
@@ -257,5 +175,6 @@ def given_configuration(
     try:
         configuration: Configuration = deactivate_inactive_hyperparameters(values, space)
     except Exception as error:  # ConfigSpace's errors have no common base
-        raise InputError(place, f"is no configuration of the space: {error}") from None
+        reason = str(error).partition("\n")[0]
+        raise InputError(place, f"is no configuration of the space: {reason}") from None
     return dict(configuration)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
-from acband_configspace.cli.files import meaningful_lines, unquoted
+from acband_configspace.cli.files import locate, meaningful_lines, unquoted
+from acband_configspace.cli.scenario import values
 
 
 @dataclass(frozen=True)
@@ -40,19 +42,30 @@ class Settings:
 
     Parameters
     ----------
+    path : Path
+        The scenario file.
+    folders : tuple of Path
+        Where files that it names are looked for.
     aliases : Mapping[str, str]
         From plain keys to canonical ones.
     unused : Collection[str]
         Plain keys of settings that have no meaning here; they become notes.
     """
 
-    def __init__(self, aliases: Mapping[str, str], unused: Collection[str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        folders: tuple[Path, ...],
+        aliases: Mapping[str, str],
+        unused: Collection[str],
+    ) -> None:
+        self.path = path
+        self.folders = folders
         self._aliases = aliases
         self._unused = unused
         self._found: dict[str, Assignment] = {}
+        self._options: dict[str, Any] = {}
         self.notes: list[str] = []
-        self.options: dict[str, str] = {}
-        """What the command line says that is no key of the format: an option, perhaps."""
 
     def add_all(self, assignments: Iterator[Assignment]) -> None:
         """Take in a file; unknown keys are an error with the nearest known one."""
@@ -67,19 +80,84 @@ class Settings:
                 raise InputError(assignment.place, f"unknown key {assignment.key!r}{hint}")
 
     def override(self, overrides: Mapping[str, str]) -> None:
-        """Take in what the command line says."""
+        """Take in what the command line says; what is no key of the format may be an option."""
         for key, value in overrides.items():
             plain = plain_key(key)
             if plain in self._aliases:
-                assignment = Assignment(f"--{key}", value, COMMAND_LINE)
-                self._found[self._aliases[plain]] = assignment
+                self._found[self._aliases[plain]] = Assignment(f"--{key}", value, COMMAND_LINE)
             else:
-                self.options[key] = value
+                self._options[key.replace("-", "_")] = values.parsed_value(value)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._found
+    def options(self) -> dict[str, Any]:
+        """Return the options of the search, as a scenario has them."""
+        return {
+            "options": self._options,
+            "option_places": dict.fromkeys(self._options, COMMAND_LINE),
+        }
 
     def get(self, key: str) -> Assignment | None:
-        """Return what a key was given, None if nothing or an empty text."""
+        """Return what a key was given, None if nothing, R's NULL, or an empty text."""
         assignment = self._found.get(key)
-        return None if assignment is None or not unquoted(assignment.value) else assignment
+        if assignment is None or assignment.value in ("NULL", "NA"):
+            return None
+        text = unquoted(assignment.value)
+        return replace(assignment, value=text) if text else None
+
+    def place(self, key: str) -> Place:
+        """Return where a key stands, or should stand."""
+        found = self.get(key)
+        return Place.of(self.path) if found is None else found.place
+
+    def required(self, key: str) -> Assignment:
+        """Return what a key was given that must be there."""
+        found = self.get(key)
+        if found is None:
+            raise InputError(Place.of(self.path), f"the key {key!r} is missing")
+        return found
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a text."""
+        found = self.get(key)
+        return default if found is None else found.value
+
+    def number(self, key: str) -> float | None:
+        """Return a number; None for 0 and infinity, which mean that there is no limit."""
+        found = self.get(key)
+        if found is None or found.value.lower() in ("inf", "infinity", "none", "null"):
+            return None
+        return values.number(found.key, found.value.rstrip("L"), found.place, at_least=0) or None
+
+    def whole(self, key: str) -> int | None:
+        """Return a whole number, None for 0."""
+        value = self.number(key)
+        return None if value is None else values.whole(key, value, self.place(key), at_least=1)
+
+    def truth(self, key: str, *, default: bool) -> bool:
+        """Return a truth value."""
+        found = self.get(key)
+        return default if found is None else values.truth(found.key, found.value, found.place)
+
+    def choice(self, key: str, known: tuple[str, ...]) -> str:
+        """Return one of the known words, the first by default."""
+        found = self.get(key)
+        return known[0] if found is None else values.choice(key, found.value, known, found.place)
+
+    def file(self, key: str, default: str = "") -> Path | None:
+        """Return the path of a file, which must be there; None if none is named."""
+        name = self.text(key, default)
+        if not name:
+            return None
+        path = locate(name, self.folders)
+        if not path.is_file():
+            raise InputError(self.place(key), f"{key}: there is no file {name}")
+        return path
+
+    def folder(self, key: str, default: Path) -> Path:
+        """Return the path of a folder, which must be there."""
+        name = self.text(key)
+        if not name:
+            return default
+        folder = locate(name, self.folders).resolve()
+        if not folder.is_dir():
+            raise InputError(self.place(key), f"{key}: there is no folder {name}")
+        return folder

@@ -15,6 +15,13 @@ from acband_configspace.cli.errors import InputError, Place
 from acband_configspace.cli.results import ResultReader
 from acband_configspace.running.race import Clock
 
+#: The keys of what must be given, by the format.
+_CUTOFF = {"toml": "[target] cutoff", "aclib": "cutoff_time", "irace": "boundMax"}
+_BUDGET = {
+    "toml": "[budget] trials, wall_time or cpu_time",
+    "aclib": "runcount_limit, wallclock_limit or tunerTimeout",
+    "irace": "maxExperiments or maxTime",
+}
 #: So many trials are as good as no limit, where time is the limit.
 PLENTY = 1_000_000
 
@@ -56,7 +63,7 @@ class ScenarioFile:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of the facade: k, alpha and so on."""
     option_places: Mapping[str, Place] = field(default_factory=dict)
-    """Where they stand, unless that is the command line."""
+    """Where they stand."""
     keys: tuple[str, ...] = ()
     """The keys of the format, for suggestions."""
     notes: tuple[str, ...] = ()
@@ -66,12 +73,12 @@ class ScenarioFile:
         place = Place.of(self.path)
         if self.racing and self.cutoff is None:
             raise InputError(
-                place, "a cutoff must be given to minimise the run time, or bad runs never end"
+                place,
+                f"{_CUTOFF[self.format]} must be given to minimise the run time, or bad runs never "
+                "end",
             )
         if self.n_trials is None and self.walltime_limit is None and self.cputime_limit is None:
-            raise InputError(
-                place, "the budget must be given: a number of trials, or a time (see --help)"
-            )
+            raise InputError(place, f"{_BUDGET[self.format]} must be given")
         if self.instances is not None and not self.instances:
             raise InputError(place, "there are no instances")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ConfigSpace import ConfigurationSpace
 
@@ -29,8 +29,14 @@ from acband_configspace.cli.results import (
 )
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.instances import found_instances
-from acband_configspace.cli.scenario.options import parsed_value
-from acband_configspace.cli.scenario.values import choice, number, seconds, truth, whole
+from acband_configspace.cli.scenario.values import (
+    choice,
+    number,
+    parsed_value,
+    seconds,
+    truth,
+    whole,
+)
 from acband_configspace.cli.spaces.formats import read_space
 from acband_configspace.cli.spaces.inline import read_inline
 
@@ -39,26 +45,15 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+T = TypeVar("T")
+
+_OF_TARGET = (
+    "command", "shell", "directory", "parameter", "on", "off", "written", "success", "minimise",
+    "pattern", "result", "cutoff", "memory", "par", "crash_cost", "deterministic",
+)  # fmt: skip
 #: The keys of each table; those of [space] and [options] are names of parameters and options.
-KEYS = {
-    "target": (
-        "command",
-        "shell",
-        "directory",
-        "parameter",
-        "on",
-        "off",
-        "written",
-        "success",
-        "minimise",
-        "pattern",
-        "result",
-        "cutoff",
-        "memory",
-        "par",
-        "crash_cost",
-        "deterministic",
-    ),
+KEYS: dict[str, tuple[str, ...]] = {
+    "target": _OF_TARGET,
     "space": (),
     "instances": ("train", "test"),
     "budget": ("trials", "wall_time", "cpu_time"),
@@ -170,9 +165,9 @@ class _Reader:
         self._tables = tables
 
     def scenario(self) -> ScenarioFile:
-        objective = self._choice("target", "minimise", _OBJECTIVES, "cpu time")
+        objective = self._read("target", "minimise", choice, known=_OBJECTIVES) or "cpu time"
         racing = objective != "cost"
-        crash = self._number("target", "crash_cost")
+        crash = self._read("target", "crash_cost", number)
         options = self._tables.all_of("options")
         return ScenarioFile(
             path=self._path,
@@ -186,41 +181,26 @@ class _Reader:
             test_instances=self._instances("test"),
             racing=racing,
             clock="wall" if objective == "wall time" else "cpu",
-            par=self._number("target", "par", at_least=1) or 10.0,
-            cutoff=self._seconds("target", "cutoff"),
-            memory_limit=self._whole("target", "memory", at_least=1),
+            par=self._read("target", "par", number, at_least=1) or 10.0,
+            cutoff=self._read("target", "cutoff", seconds),
+            memory_limit=self._read("target", "memory", whole, at_least=1),
             crash_cost=math.inf if crash is None else crash,
-            deterministic=self._truth("target", "deterministic"),
-            n_trials=self._whole("budget", "trials", at_least=2),
-            walltime_limit=self._seconds("budget", "wall_time"),
-            cputime_limit=self._seconds("budget", "cpu_time"),
-            seed=self._whole("run", "seed", at_least=0) or 0,
-            workers=self._whole("run", "workers", at_least=1) or 1,
+            deterministic=self._read("target", "deterministic", truth) or False,
+            n_trials=self._read("budget", "trials", whole, at_least=2),
+            walltime_limit=self._read("budget", "wall_time", seconds),
+            cputime_limit=self._read("budget", "cpu_time", seconds),
+            seed=self._read("run", "seed", whole, at_least=0) or 0,
+            workers=self._read("run", "workers", whole, at_least=1) or 1,
             output=self._output(),
             options={key: given.value for key, given in options.items()},
             option_places={key: given.place for key, given in options.items()},
             keys=tuple(key for keys in KEYS.values() for key in keys),
         )
 
-    def _number(self, table: str, key: str, at_least: float = -math.inf) -> float | None:
+    def _read(self, table: str, key: str, convert: Callable[..., T], **options: Any) -> T | None:
+        """Return what a key was given, converted; None if nothing."""
         given = self._tables.get(table, key)
-        return None if given is None else number(key, given.value, given.place, at_least=at_least)
-
-    def _whole(self, table: str, key: str, *, at_least: int) -> int | None:
-        given = self._tables.get(table, key)
-        return None if given is None else whole(key, given.value, given.place, at_least=at_least)
-
-    def _seconds(self, table: str, key: str) -> float | None:
-        given = self._tables.get(table, key)
-        return None if given is None else seconds(key, given.value, given.place)
-
-    def _truth(self, table: str, key: str) -> bool:
-        given = self._tables.get(table, key)
-        return False if given is None else truth(key, given.value, given.place)
-
-    def _choice(self, table: str, key: str, known: tuple[str, ...], default: str) -> str:
-        given = self._tables.get(table, key)
-        return default if given is None else choice(key, given.value, known, given.place)
+        return None if given is None else convert(key, given.value, place=given.place, **options)
 
     def _output(self) -> Path | None:
         given = self._tables.get("run", "output")
@@ -239,7 +219,7 @@ class _Reader:
         given = self._tables.get("target", "command")
         if given is None:
             raise self._tables.missing("target", "a command", '["minisat", "-verb=0"]')
-        shell = self._truth("target", "shell")
+        shell = self._read("target", "shell", truth) or False
         if shell is not isinstance(given.value, str):
             wanted = (
                 "a text, since shell = true" if shell else 'a list of words, such as ["a", "b"]'
@@ -283,7 +263,8 @@ class _Reader:
                     pattern.place, f"pattern is no regular expression: {error}"
                 ) from None
             return PatternResult(str(pattern.value))
-        kind = self._choice("target", "result", _RESULTS, "exit code" if racing else "last number")
+        kind = self._read("target", "result", choice, known=_RESULTS)
+        kind = kind or ("exit code" if racing else "last number")
         readers: dict[str, ResultReader | None] = {
             "exit code": None,
             "last number": LastNumber(),

@@ -1,11 +1,18 @@
-"""Values as scenario files and command lines have them: numbers, truths, times."""
+"""Values as scenario files and command lines have them: numbers, truths, times, options."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
+from typing import Any
 
 from acband_configspace.cli.errors import InputError, Place
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _UNITS |= {"sec": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "minute": 60.0, "minutes": 60.0}
@@ -61,3 +68,13 @@ def choice(name: str, value: object, known: tuple[str, ...], place: Place) -> st
     if word not in known:
         raise InputError(place, f"{name} must be one of {', '.join(known)} but got {value!r}")
     return word
+
+
+def parsed_value(text: str) -> Any:
+    """Return what a text is as a TOML value, or the text itself: 4, 0.5, true, none, "wins"."""
+    if text.lower() in ("none", "null"):
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,14 @@ class Placed:
     child: str | None = None
 
 
+def placed(parse: Callable[[], Expression], place: Place, child: str | None = None) -> Placed:
+    """Return an expression with its place; what is wrong with it is said there."""
+    try:
+        return Placed(parse(), place, child)
+    except ExpressionError as error:
+        raise InputError(place, str(error)) from None
+
+
 def build_space(
     parameters: Mapping[str, tuple[Parameter, Place]],
     conditions: Sequence[Placed] = (),
@@ -80,24 +89,19 @@ def build_space(
         name: _with_place(parameter, place) for name, (parameter, place) in parameters.items()
     }
     active: dict[str, Expression] = {}
-    for placed in conditions:
-        assert placed.child is not None
-        active[placed.child] = joined(And, [active.get(placed.child, True), placed.expression])
+    for one in conditions:
+        assert one.child is not None
+        active[one.child] = joined(And, [active.get(one.child, True), one.expression])
     simple = Simplifier(known, active, as_in_r=as_in_r)
     added_conditions = _conditions(conditions, hyperparameters, simple)
     clauses = [
-        (clause, placed.place)
-        for placed in forbidden
-        for clause in _clauses(placed, hyperparameters, simple)
+        (clause, one.place)
+        for one in forbidden
+        for clause in _clauses(one, hyperparameters, simple)
     ]
+    _refuse_circle(conditions)
     space = ConfigurationSpace(name=name)
-    try:
-        space.add(*hyperparameters.values(), *added_conditions)
-    except Exception as error:  # a cycle of conditions, say: ConfigSpace has no common base
-        place = conditions[0].place if conditions else next(iter(parameters.values()))[1]
-        raise InputError(
-            replace(place, line=None), f"the space is not consistent: {error}"
-        ) from None
+    space.add(*hyperparameters.values(), *added_conditions)
     if not clauses:
         return space
     default = dict(space.get_default_configuration())
@@ -114,6 +118,18 @@ def build_space(
         return build_space(retold, conditions, forbidden, name=name, as_in_r=as_in_r)
     space.add(*(clause for clause, _ in clauses))
     return space
+
+
+def _refuse_circle(conditions: Sequence[Placed]) -> None:
+    parents: dict[str, set[str]] = {}
+    for one in conditions:
+        parents.setdefault(str(one.child), set()).update(names_in(one.expression))
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+        place = next(one.place for one in conditions if one.child in circle)
+        raise InputError(place, f"conditions lead in a circle: {' - '.join(circle)}") from None
 
 
 def _with_place(parameter: Parameter, place: Place) -> AnyHyperparameter:
@@ -139,15 +155,15 @@ def _conditions(
     simple: Simplifier,
 ) -> list[Any]:
     by_child: dict[str, list[Expression]] = {}
-    for placed in conditions:
-        assert placed.child is not None
+    for one in conditions:
+        assert one.child is not None
         try:
-            expression = simple.simplified(placed.expression)
+            expression = simple.simplified(one.expression)
             if expression is False:
-                expression = simple.never(next(names_in(placed.expression)))
+                expression = simple.never(next(names_in(one.expression)))
         except ExpressionError as error:
-            raise InputError(placed.place, str(error)) from None
-        by_child.setdefault(placed.child, []).append(expression)
+            raise InputError(one.place, str(error)) from None
+        by_child.setdefault(one.child, []).append(expression)
     added = []
     for child, expressions in by_child.items():
         whole = joined(And, expressions)  # several lines about one child must all hold
@@ -156,38 +172,13 @@ def _conditions(
     return added
 
 
-def _condition(
-    expression: Expression, child: AnyHyperparameter, known: Mapping[str, AnyHyperparameter]
-) -> Any:
-    match expression:
-        case And(parts):
-            return AndConjunction(*(_condition(part, child, known) for part in parts))
-        case Or(parts):
-            return OrConjunction(*(_condition(part, child, known) for part in parts))
-        case Comparison(name, "in", values):
-            if len(values) == 1:
-                return EqualsCondition(child, known[name], values[0])
-            return InCondition(child, known[name], list(values))
-        case Comparison(name, operator, (value,)):
-            kind: Any = {
-                "==": EqualsCondition,
-                "!=": NotEqualsCondition,
-                "<": LessThanCondition,
-                ">": GreaterThanCondition,
-            }[operator]
-            return kind(child, known[name], value)
-    raise AssertionError(f"{expression!r} is not simple")
-
-
-def _clauses(
-    placed: Placed, known: Mapping[str, AnyHyperparameter], simple: Simplifier
-) -> list[Any]:
+def _clauses(one: Placed, known: Mapping[str, AnyHyperparameter], simple: Simplifier) -> list[Any]:
     try:
-        expression = simple.simplified(placed.expression, relations=True)
+        expression = simple.simplified(one.expression, relations=True)
         if expression is True:
             raise ExpressionError("this forbids every configuration")
     except ExpressionError as error:
-        raise InputError(placed.place, str(error)) from None
+        raise InputError(one.place, str(error)) from None
     if expression is False:
         return []
     parts = expression.parts if isinstance(expression, Or) else (expression,)
@@ -195,28 +186,53 @@ def _clauses(
 
 
 def _clause(expression: Expression, known: Mapping[str, AnyHyperparameter]) -> Any:
-    # ConfigSpace's "or equal" clauses hold for parameters that are not active; these do not.
+    return _built(expression, known, _CLAUSES, lambda kind, *given: kind(*given))
+
+
+def _condition(
+    expression: Expression, child: AnyHyperparameter, known: Mapping[str, AnyHyperparameter]
+) -> Any:
+    return _built(expression, known, _CONDITIONS, lambda kind, *given: kind(child, *given))
+
+
+def _built(
+    expression: Expression,
+    known: Mapping[str, AnyHyperparameter],
+    kinds: Mapping[str, Any],
+    make: Callable[..., Any],
+) -> Any:
+    """Return an expression in ConfigSpace's own classes."""
     match expression:
-        case And(parts):
-            return ForbiddenAndConjunction(*(_clause(part, known) for part in parts))
-        case Or(parts):
-            return ForbiddenOrConjunction(*(_clause(part, known) for part in parts))
-        case Comparison(name, "in", values):
-            if len(values) == 1:
-                return ForbiddenEqualsClause(known[name], values[0])
-            return ForbiddenInClause(known[name], list(values))
+        case And(parts) | Or(parts):
+            built = [_built(part, known, kinds, make) for part in parts]
+            return kinds["and" if isinstance(expression, And) else "or"](*built)
+        case Comparison(name, "in", values) if len(values) > 1:
+            return make(kinds["in"], known[name], list(values))
         case Comparison(name, operator, (value,)):
-            kind: Any = {
-                "==": ForbiddenEqualsClause,
-                "<": ForbiddenLessThanClause,
-                ">": ForbiddenGreaterThanClause,
-            }[operator]
-            return kind(known[name], value)
+            return make(kinds["==" if operator == "in" else operator], known[name], value)
         case Relation(left, operator, right):
-            relation: Any = {
-                "==": ForbiddenEqualsRelation,
-                "<": ForbiddenLessThanRelation,
-                ">": ForbiddenGreaterThanRelation,
-            }[operator]
-            return relation(known[left], known[right])
+            return kinds[f"two {operator}"](known[left], known[right])
     raise AssertionError(f"{expression!r} is not simple")
+
+
+_CONDITIONS: dict[str, Any] = {
+    "and": AndConjunction,
+    "or": OrConjunction,
+    "in": InCondition,
+    "==": EqualsCondition,
+    "!=": NotEqualsCondition,
+    "<": LessThanCondition,
+    ">": GreaterThanCondition,
+}
+#: ConfigSpace's "or equal" clauses hold for parameters that are not active; these do not.
+_CLAUSES: dict[str, Any] = {
+    "and": ForbiddenAndConjunction,
+    "or": ForbiddenOrConjunction,
+    "in": ForbiddenInClause,
+    "==": ForbiddenEqualsClause,
+    "<": ForbiddenLessThanClause,
+    ">": ForbiddenGreaterThanClause,
+    "two ==": ForbiddenEqualsRelation,
+    "two <": ForbiddenLessThanRelation,
+    "two >": ForbiddenGreaterThanRelation,
+}

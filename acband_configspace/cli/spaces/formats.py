@@ -65,20 +65,20 @@ def forbidden_beside(path: Path) -> Path:
 
 
 def write_space(space: ConfigurationSpace, path: Path, *, format_name: str) -> Written:
-    """Return a space as the text of a file in one of the formats."""
-    match format_name:
-        case "pcs" | "pcs-new":
-            return write_pcs(space, new=format_name == "pcs-new")
-        case "irace":
+    """Return a space as the text of a file; an error names what the format cannot express."""
+    try:
+        if format_name == "irace":
             return write_irace(space)
-        case "json":
-            return Written(json.dumps(space.to_serialized_dict(), indent=2, default=_plain) + "\n")
-        case "yaml":
-            import yaml
+        if format_name in ("pcs", "pcs-new"):
+            return write_pcs(space, new=format_name == "pcs-new")
+    except ValueError as error:
+        raise InputError(Place.of(path), str(error)) from None
+    text = json.dumps(space.to_serialized_dict(), indent=2, default=_plain) + "\n"
+    if format_name == "json":
+        return Written(text)
+    import yaml
 
-            plain = json.loads(json.dumps(space.to_serialized_dict(), default=_plain))
-            return Written(yaml.safe_dump(plain, sort_keys=False))
-    raise InputError(Place.of(path), f"unknown format {format_name!r}")
+    return Written(yaml.safe_dump(json.loads(text), sort_keys=False))
 
 
 def _plain(value: object) -> object:

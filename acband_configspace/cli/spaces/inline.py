@@ -8,8 +8,7 @@ from typing import Any
 from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
-from acband_configspace.cli.spaces.building import Placed, build_space
-from acband_configspace.cli.spaces.expressions import ExpressionError
+from acband_configspace.cli.spaces.building import Placed, build_space, placed
 from acband_configspace.cli.spaces.parameters import Kind, Parameter
 from acband_configspace.cli.spaces.parser import parse_r
 
@@ -39,16 +38,13 @@ def read_inline(table: Mapping[str, tuple[Any, Place]]) -> ConfigurationSpace:
     if not parameters:
         raise InputError(next(iter(table.values()))[1], "[space] describes no parameter")
 
-    def placed(text: str, place: Place, child: str | None = None) -> Placed:
-        try:
-            return Placed(parse_r(text, parameters), place, child=child)
-        except ExpressionError as error:
-            raise InputError(place, str(error)) from None
+    def read(text: str, place: Place, child: str | None = None) -> Placed:
+        return placed(lambda: parse_r(text, parameters), place, child)
 
     return build_space(
         parameters,
-        [placed(text, place, child) for child, text, place in conditions],
-        [placed(text, place) for text, place in clauses],
+        [read(text, place, child) for child, text, place in conditions],
+        [read(text, place) for text, place in clauses],
     )
 
 

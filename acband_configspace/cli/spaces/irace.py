@@ -12,8 +12,8 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values
-from acband_configspace.cli.spaces.building import Placed, build_space
-from acband_configspace.cli.spaces.expressions import Expression, ExpressionError, Syntax
+from acband_configspace.cli.spaces.building import Placed, build_space, placed
+from acband_configspace.cli.spaces.expressions import Syntax
 from acband_configspace.cli.spaces.parameters import (
     Kind,
     Parameter,
@@ -83,13 +83,14 @@ def read_irace(
                 conditions.append((parameter.name, condition, line.place))
     if not parameters:
         raise InputError(Place.of(source), "describes no parameter")
+
+    def read(text: str, place: Place, child: str | None = None) -> Placed:
+        return placed(lambda: parse_r(text, parameters), place, child)
+
     return build_space(
         parameters,
-        [
-            Placed(_parsed(condition, parameters, place), place, child=child)
-            for child, condition, place in conditions
-        ],
-        [Placed(_parsed(line.text, parameters, line.place), line.place) for line in clauses],
+        [read(condition, place, child) for child, condition, place in conditions],
+        [read(line.text, line.place) for line in clauses],
         free_defaults=True,
         as_in_r=True,
     )
@@ -111,13 +112,6 @@ def _check_global(line: Line) -> int:
     if match is None:
         raise InputError(line.place, f"[global] knows only 'digits = NUMBER' but got {line.text!r}")
     return int(match[1])
-
-
-def _parsed(text: str, names: Mapping[str, Any], place: Place) -> Expression:
-    try:
-        return parse_r(text, names)
-    except ExpressionError as error:
-        raise InputError(place, str(error)) from None
 
 
 def _parameter(line: Line, defaults: Mapping[str, Any]) -> tuple[Parameter, str | None]:

@@ -15,15 +15,8 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values, unquoted
-from acband_configspace.cli.spaces.building import Placed, build_space
-from acband_configspace.cli.spaces.expressions import (
-    And,
-    Comparison,
-    Expression,
-    ExpressionError,
-    Or,
-    Syntax,
-)
+from acband_configspace.cli.spaces.building import Placed, build_space, placed
+from acband_configspace.cli.spaces.expressions import And, Comparison, Expression, Or, Syntax
 from acband_configspace.cli.spaces.parameters import (
     Kind,
     Parameter,
@@ -150,18 +143,14 @@ class _Expressions:
         if child not in self._parameters:
             hint = suggestion(child, self._parameters)
             raise InputError(line.place, f"{child!r} is no parameter of this file{hint}")
-        return Placed(self._parsed(right, line.place), line.place, child=child)
+        return placed(lambda: self._parsed(right), line.place, child)
 
     def forbidden(self, line: Line) -> Placed:
-        return Placed(self._parsed(line.text[1:-1], line.place), line.place)
+        return placed(lambda: self._parsed(line.text[1:-1]), line.place)
 
-    def _parsed(self, text: str, place: Place) -> Expression:
-        try:
-            return parse_pcs(
-                text, self._parameters, odd_names=self._odd_names, is_value=self._is_value
-            )
-        except ExpressionError as error:
-            raise InputError(place, str(error)) from None
+    def _parsed(self, text: str) -> Expression:
+        known = self._parameters
+        return parse_pcs(text, known, odd_names=self._odd_names, is_value=self._is_value)
 
     def _is_value(self, name: str, word: str) -> bool:
         parameter = self._parameters[name][0]
@@ -176,7 +165,7 @@ def write_pcs(space: ConfigurationSpace, *, new: bool) -> Written:
 
     Raises
     ------
-    InputError
+    ValueError
         With a list of what the format cannot express.
     """
     problems: list[str] = []
@@ -186,6 +175,8 @@ def write_pcs(space: ConfigurationSpace, *, new: bool) -> Written:
         problems += _unwritable(parameter)
         if parameter.kind == "ordinal" and not new:
             notes.append(f"{parameter.name}: the order of its values is not kept")
+    if any(parameter.switch is not None for parameter in parameters.values()):
+        notes.append("how irace passes the parameters, their switches, is not kept")
     lines = [_line(parameter, new=new) for parameter in parameters.values()]
     writer = _Writer(parameters, new=new, problems=problems)
     conditions = [line for child, e in conditions_of(space) for line in writer.condition(child, e)]

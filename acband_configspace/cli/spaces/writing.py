@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from acband_configspace.cli.errors import InputError, Place
-
 
 @dataclass(frozen=True)
 class Written:
@@ -23,4 +21,4 @@ def refuse(problems: Sequence[str], format_name: str) -> None:
     """Raise an error that lists what a format cannot express, if there is anything."""
     if problems:
         listing = "".join(f"\n  {problem}" for problem in problems)
-        raise InputError(Place("output"), f"cannot be written as {format_name}:{listing}")
+        raise ValueError(f"cannot be written as {format_name}:{listing}")

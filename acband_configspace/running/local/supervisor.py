@@ -89,7 +89,12 @@ class _RaceInProgress:
                     return limits.counted_time(report) > best
                 return limits.measured_time(report) > first
 
-            reports = tuple(replace(r, status=End.LOST) if lost(r) else r for r in reports)
+            # All that is known of who was stopped: it takes longer than the winner says it took.
+            told = None if reports[winner].own_time is None else best
+            reports = tuple(
+                replace(r, status=End.LOST, own_time=r.own_time or told) if lost(r) else r
+                for r in reports
+            )
         return RaceReport(self.message.key, reports, winner)
 
 

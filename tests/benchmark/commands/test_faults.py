@@ -17,6 +17,7 @@ from acband_configspace.benchmark.commands.faults_actions import MARK, left_behi
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 
+@pytest.mark.timeout(600)  # on a busy machine each start takes its time
 def test_a_short_campaign_holds(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,12 @@ from acband_configspace.benchmark.commands.paper_summary import (
     summarise,
 )
 from acband_configspace.benchmark.methods.acband import ACBand
-from acband_configspace.benchmark.tables import open_table, synthetic_table
+from acband_configspace.benchmark.tables import (
+    RuntimeTable,
+    open_table,
+    save_npz,
+    synthetic_table,
+)
 
 
 def row(
@@ -82,6 +88,23 @@ def test_savings_fall_as_configurations_differ_more() -> None:
     narrow, wide = ([float(x.rstrip("%")) for x in line.split()] for line in text.splitlines()[3:])
     assert (narrow[0], wide[0]) == (0.6, 3.0)
     assert wide[1] < narrow[1]  # against ICAR
+
+
+def test_methods_that_search_the_space_of_a_recorded_table(
+    tmp_path: Path, small_table: RuntimeTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_npz(tmp_path / "t.npz", small_table)
+    options = f"paper --table {tmp_path / 't.npz'} --methods acband --alpha 0.2 --k 2 --seeds 2"
+    options += f" --searches gga acband --limits 20 40 --workers 1 --output {tmp_path}"
+    assert main(options.split()) == 0
+    text = capsys.readouterr().out
+    assert "rank correlation of 0.9" in text
+    assert re.search(r"GGA +-?\d\.\d{3} ± \d\.\d{3} +-?\d\.\d{3} ±", text)
+    with (tmp_path / "space.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    found = [(line["method"], float(line["limit"]), int(line["seed"])) for line in lines]
+    assert found[:3] == [("GGA", 20.0, 0), ("GGA", 20.0, 1), ("GGA", 40.0, 0)]
+    assert {method for method, _, _ in found} == {"GGA", "AC-Band"}
 
 
 def test_ac_band_gets_the_configurations_of_the_others() -> None:

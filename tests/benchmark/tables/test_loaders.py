@@ -207,7 +207,8 @@ def test_aslib_files_may_be_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_table_is_a_recording_with_its_space(name: str) -> None:
     table = load_shipped(name)
-    assert min(table.runtimes.shape) >= 100
+    assert table.n_configs >= 150
+    assert table.n_instances >= 75
     assert len(table.instance_names) == table.n_instances
     assert {"target", "version", "seed", "machine", "date", "cutoff"} <= set(table.provenance)
     assert table.provenance["n_configs"] == len(table.config_values) == table.n_configs

@@ -81,3 +81,13 @@ def test_a_command_runs_where_it_is_told(tmp_path: Path) -> None:
         racer = race(track, {}).racers[0]
     assert racer.status.value == "crashed"
     assert f"in {tmp_path / 'gone'}: No such file or directory" in str(racer.error)
+
+
+def test_who_was_stopped_takes_longer_than_the_winner_says(
+    make_script: Callable[..., str],
+) -> None:
+    """By the time measured, which holds the wrapper's start, it would look worse than it is."""
+    with RaceTrack(target_of(make_script), slots=2) as track:
+        report = race(track, {"takes": 0.3, "says": 0.1}, {"takes": 30, "says": 30})
+    assert statuses(report) == ["finished", "lost"]
+    assert [racer.own_time for racer in report.racers] == [0.1, 0.1]

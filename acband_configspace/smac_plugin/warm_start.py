@@ -1,0 +1,138 @@
+"""Results that are known before a run: of an earlier run, a run history, or a list."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ConfigSpace import Configuration, ConfigurationSpace
+from smac.runhistory.dataclasses import TrialValue
+from smac.runhistory.runhistory import RunHistory
+from smac.scenario import Scenario
+
+from acband_configspace.core.earlier import best_known
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.runlog.journal import JOURNAL, read_journal
+from acband_configspace.smac_plugin.configurations import name_of_values
+from acband_configspace.smac_plugin.trial_values import (
+    ToldTrial,
+    as_value,
+    check_told,
+    cost_of,
+    is_result,
+)
+
+logger = logging.getLogger(__name__)
+
+WarmStart = str | Path | RunHistory | Sequence[tuple[Any, str | None, int | None, float]]
+"""A run's directory, a run history, or (configuration, instance, seed, cost) for each result."""
+
+_Result = tuple[Any, str | None, int | None, TrialValue]
+
+
+def earlier_results(source: WarmStart, scenario: Scenario, *, most: int) -> list[ToldTrial]:
+    """Return the results of the best configurations of a warm start, at most so many of them.
+
+    Raises
+    ------
+    ValueError
+        If a configuration is not of the scenario's space, or there is no run in that directory.
+    TypeError
+        If it is nothing of the kind.
+    """
+    names = None if scenario.instances is None else set(scenario.instances)
+    trials: dict[object, list[ToldTrial]] = {}
+    n_other = 0
+    for values, instance, seed, value in _results(source, scenario.configspace):
+        if not is_result(value):  # it lost a race: what it costs is not known
+            continue
+        if (instance is not None) if names is None else (instance not in names):
+            n_other += 1
+            continue
+        config = _in_space(values, scenario.configspace)
+        told = ToldTrial(config, InstanceKey(instance, int(seed or 0)), value, warm=True)
+        trials.setdefault(name_of_values(config), []).append(told)
+    if n_other:
+        logger.warning("warm_start: %s results of other instances are not used.", f"{n_other:,}")
+    groups = list(trials.values())
+    costs = {
+        number: {told.key: cost_of(told.value) for told in own} for number, own in enumerate(groups)
+    }
+    return [told for number in best_known(costs, most) for told in groups[number]]
+
+
+def digest(trials: Sequence[ToldTrial]) -> str:
+    """Return what tells one warm start from another."""
+    results = [[dict(told.config), told.key, cost_of(told.value)] for told in trials]
+    text = json.dumps(results, sort_keys=True, default=str)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _results(source: WarmStart, space: ConfigurationSpace) -> Iterator[_Result]:
+    if isinstance(source, (str, Path)):
+        return _of_directory(Path(source), space)
+    if isinstance(source, RunHistory):
+        return _of_history(source)
+    if isinstance(source, Sequence):
+        return _of_list(source)
+    raise TypeError(
+        "warm_start must be a run's directory, a RunHistory or a list of (configuration, "
+        f"instance, seed, cost) but got {source!r}"
+    )
+
+
+def _of_directory(directory: Path, space: ConfigurationSpace) -> Iterator[_Result]:
+    """Yield the results of a run of ours, or of one of SMAC's facades."""
+    if (directory / JOURNAL).is_file():
+        recorded = read_journal(directory / JOURNAL)
+        for race in recorded.races:
+            for number, record in zip(race.racers, race.trials, strict=True):
+                yield recorded.configurations[number], *race.key, as_value(record)
+        return
+    path = directory / "runhistory.json"
+    if not path.is_file():
+        raise ValueError(
+            f"warm_start must be the directory of a run but {directory} has neither {JOURNAL} nor "
+            f"{path.name}"
+        )
+    history = RunHistory()
+    history.load(path, space)
+    yield from _of_history(history)
+
+
+def _of_history(history: RunHistory) -> Iterator[_Result]:
+    for key, value in history.items():
+        if key.budget is not None:
+            raise ValueError(
+                "warm_start must hold results without budgets, which AC-Band does not know, but "
+                f"got {key}"
+            )
+        yield history.get_config(key.config_id), key.instance, key.seed, value
+
+
+def _of_list(results: Sequence[Any]) -> Iterator[_Result]:
+    for result in results:
+        try:
+            config, instance, seed, cost = result
+            values = dict(config)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"warm_start must hold (configuration, instance, seed, cost) but got {result!r}"
+            ) from None
+        value = TrialValue(cost=cost)
+        check_told(value)
+        yield values, None if instance is None else str(instance), seed, value
+
+
+def _in_space(values: Any, space: ConfigurationSpace) -> Configuration:
+    try:
+        return Configuration(space, values=dict(values), origin="Warm start")
+    except (ValueError, KeyError) as error:
+        raise ValueError(
+            f"warm_start must hold configurations of the scenario's space but got {dict(values)}: "
+            f"{error}"
+        ) from error

@@ -1,0 +1,319 @@
+"""AC-Band beside SMAC's facades, irace, ParamILS and Optuna on solvers, learners and functions.
+
+On timed jobs every method has the same wall-clock time and workers, bookkeeping included; on the
+others the same number of trials, one after the other. All see the same training instances, and
+what they return (and would have returned earlier) is measured on the same test instances, in turn.
+What comes out is what is shown, whoever wins.
+
+    python examples/compare.py --jobs valley svc --seeds 3            # a quick look
+    python examples/compare.py --seconds 120 --seeds 5 --keep runs --plots pictures   # hours
+
+With ``--keep FOLDER`` a comparison that was stopped goes on where it was. Needs: pip install
+".[examples,rivals]", and for some jobs and methods minisat, clasp, and R with its package irace:
+what is missing is said, and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from compare_irace import run_irace
+from compare_jobs import CUTOFF, JOBS, Job
+from compare_methods import Run, Task, plain, run_acband, run_optuna, run_smac
+from compare_ramparils import run_ramparils
+from compare_tables import LOOKS, JobResult, MethodResult, draw, table, write_csv
+from smac import (
+    AlgorithmConfigurationFacade,
+    HyperbandFacade,
+    HyperparameterOptimizationFacade,
+    RandomFacade,
+)
+
+
+def no_irace() -> str | None:
+    """Return why there is no irace here."""
+    if shutil.which("Rscript") is None:
+        return "R is not installed"
+    asked = subprocess.run(["Rscript", "-e", "library(irace)"], capture_output=True, check=False)
+    return "R has no package irace" if asked.returncode else None
+
+
+def no_optuna() -> str | None:
+    """Return why there is no Optuna here."""
+    return None if find_spec("optuna") else "Optuna is not installed"
+
+
+def no_ramparils() -> str | None:
+    """Return why there is no RamParILS here."""
+    return None if find_spec("ramparils") else "RamParILS is not installed"
+
+
+@dataclass(frozen=True)
+class Method:
+    """Who takes part."""
+
+    title: str
+    run: Callable[[Task], Run]
+    needs_instances: bool = False
+    needs_features: bool = False
+    needs_time: bool = False
+    missing: Callable[[], str | None] = lambda: None
+
+    def cannot(self, job: Job) -> str | None:
+        """Return why it does not take part in a job."""
+        if self.needs_instances and not job.has_instances:
+            return "needs instances"
+        if self.needs_time and not job.timed:
+            return "knows no number of trials"
+        if self.needs_features and job.features is None:
+            return "there are no features"
+        return self.missing()
+
+
+METHODS = {
+    "acband": Method("AC-Band", run_acband),
+    "acband-learned": Method(
+        'AC-Band, proposals="learned"', partial(run_acband, proposals="learned")
+    ),
+    "random": Method("SMAC Random", partial(run_smac, facade_class=RandomFacade)),
+    "hyperband": Method(
+        "SMAC Hyperband", partial(run_smac, facade_class=HyperbandFacade), needs_instances=True
+    ),
+    "ac": Method(
+        "SMAC AC, without features", partial(run_smac, facade_class=AlgorithmConfigurationFacade)
+    ),
+    "ac-features": Method(
+        "SMAC AC, with features",
+        partial(run_smac, facade_class=AlgorithmConfigurationFacade, features=True),
+        needs_features=True,
+    ),
+    "hpo": Method("SMAC HPO", partial(run_smac, facade_class=HyperparameterOptimizationFacade)),
+    "irace": Method("irace", run_irace, needs_instances=True, missing=no_irace),
+    "ramparils": Method(
+        "RamParILS", run_ramparils, needs_instances=True, needs_time=True, missing=no_ramparils
+    ),
+    "optuna": Method("Optuna, WilcoxonPruner", run_optuna, missing=no_optuna),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parse(argv)
+    if arguments.one:
+        job, method, seed, path = arguments.one
+        run_here(job, method, int(seed), path, arguments)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        arguments.keep = Path(arguments.keep or folder).resolve()
+        results = [result for name in arguments.jobs if (result := compare(name, arguments))]
+        if arguments.csv:
+            write_csv(arguments.csv, results)
+        if arguments.plots:
+            arguments.plots.mkdir(parents=True, exist_ok=True)
+            for result in results:
+                draw(arguments.plots / f"compare_{result.name}.png", result)
+    return 0
+
+
+def compare(job_name: str, arguments: argparse.Namespace) -> JobResult | None:
+    """Run all methods on a job with all seeds, test what they found, and print a table."""
+    job = JOBS[job_name]
+    if job.program is not None and shutil.which(job.program) is None:
+        print(f"{job.title}: left out, {job.program} is not installed")
+        return None
+    absent = {name: why for name in arguments.methods if (why := METHODS[name].cannot(job))}
+    runs: dict[str, list[Run]] = {name: [] for name in arguments.methods if name not in absent}
+    for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
+        for name in runs:
+            print(f"{job.title}: {METHODS[name].title}, seed {seed} …", file=sys.stderr, flush=True)
+            run = run_apart(job_name, name, seed, arguments)
+            if isinstance(run, Run):
+                runs[name].append(run)
+            else:
+                absent[name] = run
+    result = tested(job_name, {n: r for n, r in runs.items() if n not in absent}, arguments)
+    print(table(result, {METHODS[name].title: why for name, why in absent.items()}), flush=True)
+    return result
+
+
+def limits(job: Job, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that make a run of a job what it is."""
+    if job.timed:
+        return {"seconds": arguments.seconds, "workers": arguments.workers}
+    return {"trials": arguments.trials}
+
+
+def run_apart(job_name: str, method: str, seed: int, arguments: argparse.Namespace) -> Run | str:
+    """Run a method in an interpreter of its own; return what it did, or why it failed."""
+    options = limits(JOBS[job_name], arguments)
+    name = "-".join([job_name, method, f"seed_{seed}", *(f"{n}_{v:g}" for n, v in options.items())])
+    path = arguments.keep / f"{name}.json"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, __file__, "--one", job_name, method, str(seed), str(path)]
+        for option, value in options.items():
+            command += [f"--{option}", str(value)]
+        command += ["--keep", str(arguments.keep)]
+        # One core for each run: what is measured has threads of its own nowhere.
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdout=sys.stderr,  # SMAC's warnings are no part of the table
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            print(done.stderr, file=sys.stderr)
+            return f"failed with seed {seed}: {last}"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    return Run(**{**values, "trajectory": [tuple(item) for item in values["trajectory"]]})
+
+
+def run_here(job: str, method: str, seed: int, path: str, arguments: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        JOBS[job].train(instance_folder(job, arguments))  # written before the clock starts
+        task = Task(
+            job_name=job,
+            seed=seed,
+            seconds=arguments.seconds,
+            n_trials=arguments.trials,
+            workers=arguments.workers,
+            folder=Path(folder),
+            instances=instance_folder(job, arguments),
+        )
+        run = METHODS[method].run(task)
+    part = Path(f"{path}.part")  # a result that is there is whole
+    part.write_text(json.dumps(asdict(run)), encoding="utf-8")
+    part.replace(path)
+
+
+def instance_folder(job_name: str, arguments: argparse.Namespace) -> Path:
+    return Path(arguments.keep) / "instances" / job_name
+
+
+# --- the test ---------------------------------------------------------------------------------
+
+
+def incumbents(run: Run, default: Mapping[str, Any], limit: float) -> list[dict[str, Any]]:
+    """Return what a run would have returned at each look; the default until there is anything."""
+    found = []
+    for share in LOOKS:
+        config = dict(default)
+        for spent, incumbent in run.trajectory:
+            if spent <= share * limit:
+                config = incumbent
+        found.append(config)
+    return found
+
+
+def tested(
+    job_name: str, runs: Mapping[str, Sequence[Run]], arguments: argparse.Namespace
+) -> JobResult:
+    """Measure what was found on the test instances."""
+    job = JOBS[job_name]
+    limit = arguments.seconds if job.timed else arguments.trials
+    default = plain(job.space().get_default_configuration())
+    found = {name: [incumbents(run, default, limit) for run in some] for name, some in runs.items()}
+    each = [c for of_method in found.values() for of_seed in of_method for c in of_seed]
+    configs = list({json.dumps(c, sort_keys=True): c for c in [default, *each]}.values())
+    costs = test_costs(job_name, configs, arguments)
+    column = {json.dumps(c, sort_keys=True): costs[:, i] for i, c in enumerate(configs)}
+    methods = []
+    for name, of_method in found.items():
+        measured = [[column[json.dumps(c, sort_keys=True)] for c in seeds] for seeds in of_method]
+        title = METHODS[name].title
+        methods.append(
+            MethodResult(name, title, name.startswith("acband"), np.array(measured), runs[name])
+        )
+    workers = arguments.workers if job.timed else 1
+    return JobResult(
+        job_name, job.title, job.timed, limit, workers, costs[:, 0], methods, arguments.seeds
+    )
+
+
+def test_costs(
+    job_name: str, configs: Sequence[Mapping[str, Any]], arguments: argparse.Namespace
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the cost of each configuration on each test instance, a row for an instance.
+
+    Instance by instance, so that a machine that becomes slower does so for everyone; what has been
+    measured is kept.
+    """
+    job = JOBS[job_name]
+    names = job.test(instance_folder(job_name, arguments)) or [""]
+    if arguments.test:
+        names = names[: arguments.test]
+    digest = hashlib.sha256(json.dumps(configs, sort_keys=True).encode()).hexdigest()[:16]
+    path = arguments.keep / f"{job_name}-test-{digest}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    workers = arguments.workers if job.timed else os.cpu_count() or 1
+    print(
+        f"{job.title}: testing {len(configs)} configurations on {len(names)} instances …",
+        file=sys.stderr,
+        flush=True,
+    )
+    with (
+        ProcessPoolExecutor(workers, get_context("spawn")) as pool,
+        path.open("a", encoding="utf-8") as file,
+    ):
+        for name in names[len(rows) :]:
+            row = list(pool.map(partial(test_cost, job_name, name), configs))
+            rows.append(row)
+            print(json.dumps(row), file=file, flush=True)
+    return np.array(rows[: len(names)])
+
+
+def test_cost(job_name: str, instance: str, config: Mapping[str, Any]) -> float:
+    return JOBS[job_name].cost(config, instance, 0, CUTOFF)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--jobs", nargs="+", choices=JOBS, default=list(JOBS), metavar="JOB",
+        help=f"some of {', '.join(JOBS)}; by default all")  # fmt: skip
+    add("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD",
+        help=f"some of {', '.join(METHODS)}; by default all")  # fmt: skip
+    add("--seconds", type=float, default=120.0, help="for each run of a timed job (120)")
+    add("--trials", type=int, default=300, help="for each run of the other jobs (300)")
+    add("--seeds", type=int, default=1, help="how many runs of each method on each job (1)")
+    add("--first-seed", type=int, default=0)
+    add("--workers", type=int, default=2, help="for timed jobs (2)")
+    add("--test", type=int, help="at most so many test instances (by default all there are)")
+    add("--keep", metavar="FOLDER", help="keep each run there; do none twice")
+    add("--csv", metavar="FILE", help="write the figures of every run")
+    add("--plots", metavar="FOLDER", type=Path, help="draw a picture of each job")
+    add("--one", nargs=4, help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    for name in ("seconds", "seeds", "workers", "trials", "test"):
+        value = getattr(arguments, name)
+        if value is not None and value <= 0:
+            parser.error(f"--{name} must be positive but got {value:g}")
+    if arguments.plots and find_spec("matplotlib") is None:
+        parser.error('--plots needs matplotlib: pip install ".[plot]"')
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""What the comparison shows: a table with intervals, the figures as CSV, a picture of each job."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from compare_jobs import CUTOFF, PAR
+from compare_methods import Run
+
+#: At these shares of the time, or of the trials, it is asked what would have been returned.
+LOOKS = (0.125, 0.25, 0.5, 1.0)
+#: Resamples of seeds and test instances for an interval.
+N_RESAMPLES = 10_000
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """What one method found."""
+
+    name: str
+    title: str
+    ours: bool
+    costs: Floats
+    """By seed, look and test instance."""
+    runs: Sequence[Run]
+
+    @property
+    def means(self) -> Floats:
+        """The mean test costs in the end, by seed."""
+        return np.asarray(self.costs[:, -1].mean(axis=1))
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What all methods found."""
+
+    name: str
+    title: str
+    timed: bool
+    limit: float
+    workers: int
+    default_costs: Floats
+    methods: Sequence[MethodResult]
+    n_seeds: int
+
+    @property
+    def default(self) -> float:
+        """The mean test cost of the default."""
+        return float(self.default_costs.mean())
+
+    @property
+    def best_rival(self) -> MethodResult | None:
+        """The one with the lowest mean."""
+        rivals = [method for method in self.methods if not method.ours]
+        return min(rivals, key=lambda method: method.means.mean(), default=None)
+
+    @property
+    def allowed(self) -> str:
+        """The limit, in words."""
+        if self.timed:
+            return f"{self.limit:g} s on {self.workers} workers"
+        return f"{self.limit:g} trials"
+
+
+def ratio_interval(a: Floats, b: Floats, seed: int = 0) -> tuple[float, float, float]:
+    """Return the ratio of two mean costs and its 95 % interval by bootstrap.
+
+    Seeds are drawn anew for each of the two, test instances for both together. Rows are seeds,
+    columns are instances.
+    """
+    rng = np.random.default_rng(seed)
+
+    def weights(n: int) -> Floats:
+        return rng.multinomial(n, np.full(n, 1.0 / n), N_RESAMPLES) / n
+
+    of_instances = weights(a.shape[1])
+    drawn = [np.sum((weights(len(m)) @ m) * of_instances, axis=1) for m in (a, b)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = np.nanquantile(drawn[0] / drawn[1], [0.025, 0.975])
+        return float(a.mean() / b.mean()), float(low), float(high)
+
+
+def table(result: JobResult, absent: Mapping[str, str]) -> str:
+    """Return the table of a job, best first."""
+    rival = result.best_rival
+    gain = "speed-up" if result.timed else "÷ default"
+    lines = [
+        f"\n{result.title}: {result.allowed}, {result.n_seeds} seeds",
+        f"{'':30}{'test cost':>20}{gain:>11}{'configs':>9}{'trials':>8}{'took':>9}"
+        f"{'own time':>10}  ratio to the best rival",
+        f"{'default':30}{result.default:11.4f}{'':9}{1:11.2f}",
+    ]
+    for method in sorted(result.methods, key=lambda method: method.means.mean()):
+        mean = method.means.mean()
+        spread = f"± {method.means.std(ddof=1):.4f}" if len(method.means) > 1 else ""
+        better = result.default / mean if result.timed else mean / result.default
+        runs = method.runs
+        own = np.mean([run.elapsed - run.in_target / result.workers for run in runs])
+        line = (
+            f"{method.title:30}{mean:11.4f} {spread:8}{better:11.2f}"
+            f"{np.mean([run.n_configs for run in runs]):9.0f}"
+            f"{np.mean([run.n_trials for run in runs]):8.0f}"
+            f"{np.mean([run.elapsed for run in runs]):7.1f} s{max(0.0, own):8.1f} s"
+        )
+        if method.ours and rival is not None:
+            ratio, low, high = ratio_interval(method.costs[:, -1], rival.costs[:, -1])
+            line += f"  {ratio:.2f} ({low:.2f}–{high:.2f})"
+        lines.append(line)
+    lines += [f"{title:30} left out: {why}" for title, why in absent.items()]
+    cost = f"PAR{PAR:g} of CPU seconds, cutoff {CUTOFF:g} s; " if result.timed else ""
+    lines.append(
+        f"Means over seeds, ± standard deviation; {cost}{len(result.default_costs)} test "
+        "instances; own time: when workers had nothing to do; the interval is a bootstrap's, 95 %."
+    )
+    return "\n".join(lines)
+
+
+def write_csv(path: str, results: Sequence[JobResult]) -> None:
+    """Write a row for every run."""
+    looks = [f"test_cost_at_{share:g}" for share in LOOKS]
+    columns = ["elapsed", "in_target", "n_trials", "n_configs"]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["job", "method", "run", *columns, *looks, "default_test_cost"])
+        for result in results:
+            for method in result.methods:
+                for number, (run, costs) in enumerate(zip(method.runs, method.costs, strict=True)):
+                    values = [getattr(run, name) for name in columns]
+                    row = [result.name, method.name, number, *values, *costs.mean(axis=1)]
+                    writer.writerow([*row, result.default])
+
+
+def draw(path: Path, result: JobResult) -> None:
+    """Draw one panel for each method: its median and range, the medians of the others in grey."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    n_columns = min(3, len(result.methods))
+    n_rows = -(-len(result.methods) // n_columns)
+    size = (3.1 * n_columns + 0.6, 2.3 * n_rows + 0.7)
+    figure, axes = plt.subplots(
+        n_rows, n_columns, figsize=size, sharex=True, sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    spent = [share * result.limit for share in LOOKS]
+    curves = {method.name: method.costs.mean(axis=2) for method in result.methods}
+    for ax, method in zip(axes.flat, result.methods, strict=False):
+        for name, costs in curves.items():
+            if name != method.name:
+                ax.plot(spent, np.median(costs, axis=0), color="0.8", linewidth=1)
+        costs = curves[method.name]
+        colour = "C1" if method.ours else "C0"
+        ax.fill_between(spent, costs.min(0), costs.max(0), color=colour, alpha=0.2, linewidth=0)
+        ax.plot(spent, np.median(costs, axis=0), color=colour, marker="o", markersize=4)
+        ax.axhline(result.default, color="0.4", linestyle="--", linewidth=0.8)
+        ax.set_title(method.title, fontsize="small")
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        ax.set_xticks(spent, [f"{value:g}" for value in spent])
+        ax.minorticks_off()
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in list(axes.flat)[len(result.methods) :]:
+        ax.set_axis_off()
+    low, high = axes[0, 0].get_ylim()
+    ticks = _nice(low, high)
+    axes[0, 0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    figure.supxlabel("seconds" if result.timed else "trials", fontsize="small")
+    figure.supylabel("mean test cost", fontsize="small")
+    figure.suptitle(
+        f"{result.title}: median and range of {result.n_seeds} seeds; dashed: the default",
+        fontsize="medium",
+    )
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _nice(low: float, high: float) -> list[float]:
+    """Return round numbers within the limits of a logarithmic axis."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), np.arange(1, 10, 0.5)):
+        ticks = [step * 10.0**power for power in powers for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 3:
+            return ticks
+    return [float(f"{tick:.2g}") for tick in np.linspace(low, high, 4)]

@@ -1,0 +1,164 @@
+"""Proposals: near what is good, or from SMAC's own selector; always what the space allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ConfigSpace import (
+    Beta,
+    Categorical,
+    Configuration,
+    ConfigurationSpace,
+    EqualsCondition,
+    Float,
+    ForbiddenAndConjunction,
+    ForbiddenEqualsClause,
+    Integer,
+    Normal,
+)
+from ConfigSpace.hyperparameters import Hyperparameter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from smac import (
+    AlgorithmConfigurationFacade,
+    HyperparameterOptimizationFacade,
+    Scenario,
+)
+
+from acband_configspace import ACBandFacade, ACBandIntensifier
+from acband_configspace.core.engine import KnownBest
+from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.proposals import Learned
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> ConfigurationSpace:
+    """Return a space of some parameters of all kinds, conditions and forbidden clauses."""
+    space = ConfigurationSpace()
+    kinds = draw(st.lists(st.integers(0, 6), min_size=1, max_size=8))
+    for index, kind in enumerate(kinds):
+        name = f"p{index}"
+        parameters: list[Hyperparameter[Any, Any]] = [
+            Float(name, (-2.0, 5.0)),
+            Float(name, (1e-4, 10.0), log=True),
+            Integer(name, (1, 9)),
+            Integer(name, (1, 4000), log=True),
+            Categorical(name, ["a", "b", "c"], weights=[1, 2, 3]),
+            Categorical(name, [1, 2, 5, 9], ordered=True),
+            Float(name, (0.0, 1.0), distribution=Normal(0.3, 0.1)),
+        ]
+        space.add(parameters[kind])
+    choice = Categorical("choice", ["x", "y", "z"])
+    shape = Float("shape", (0.0, 1.0), distribution=Beta(2, 5))
+    space.add(choice, shape)
+    for index in range(len(kinds)):
+        if draw(st.booleans()):
+            space.add(EqualsCondition(space[f"p{index}"], choice, draw(st.sampled_from("xyz"))))
+    if draw(st.booleans()):
+        other = Categorical("other", [True, False])
+        space.add(other)
+        default = space.get_default_configuration()
+        clauses = [
+            ForbiddenEqualsClause(choice, "x" if default["choice"] != "x" else "y"),
+            ForbiddenEqualsClause(other, True),
+        ]
+        space.add(ForbiddenAndConjunction(*clauses))
+    return space
+
+
+def drawn(space: ConfigurationSpace, seed: int) -> Configurations:
+    """Return configurations drawn in three batches, near others each time."""
+    given_ones = [space.get_default_configuration()]
+    proposals = Learned(space, seed=seed)
+    configurations = Configurations(space, given_ones, seed=seed, proposals=proposals)
+    configurations.draw(12)
+    for number in (2, 3):
+        n_before = len(configurations)
+        best = (n_before - 1, 0, n_before // 2)
+        behind = {n: abs(n - best[0]) / n_before for n in range(n_before)}
+        configurations.draw(12 * number, KnownBest(number, best, behind))
+    return configurations
+
+
+@settings(max_examples=25, deadline=None)
+@given(spaces(), st.integers(0, 3))
+def test_whatever_is_proposed_is_valid_and_repeatable(space: ConfigurationSpace, seed: int) -> None:
+    first, again = drawn(space, seed), drawn(space, seed)
+    assert len(first) == len(again)
+    for number in range(len(first)):
+        configuration = first[number]
+        configuration.check_valid_configuration()
+        # As the values alone say it: nothing lies between what a parameter can be.
+        assert dict(Configuration(space, values=dict(configuration))) == dict(configuration)
+        assert dict(configuration) == dict(again[number])
+
+
+def a_space() -> ConfigurationSpace:
+    space = ConfigurationSpace()
+    space.add([Float(name, (0.0, 1.0), default=0.5) for name in ("x", "y", "z")])
+    return space
+
+
+def bowl(config: Configuration, instance: str = "0.1", seed: int = 0) -> float:
+    shift = float(instance)
+    return float(sum((config[name] - 0.7 - shift / 20) ** 2 for name in ("x", "y", "z")))
+
+
+def a_scenario(folder: Path, **options: Any) -> Scenario:
+    names = ["-0.5", "0", "0.3", "1"]
+    return Scenario(
+        a_space(),
+        instances=names,
+        instance_features={name: [float(name)] for name in names},
+        deterministic=True,
+        n_trials=60,
+        seed=1,
+        output_directory=folder,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    "facade_class", [HyperparameterOptimizationFacade, AlgorithmConfigurationFacade]
+)
+def test_smacs_model_has_a_say(facade_class: Any, tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path)
+    intensifier = ACBandIntensifier(scenario, proposals="selector")
+    few = {"n_configs": 3} if facade_class is HyperparameterOptimizationFacade else {}
+    design = facade_class.get_initial_design(scenario, **few)
+    facade = facade_class(
+        scenario,
+        bowl,
+        intensifier=intensifier,
+        initial_design=design,
+        logging_level=False,
+        overwrite=True,
+    )
+    incumbent = facade.optimize()
+    origins = [str(config.origin) for config in facade.runhistory.get_configs()]
+    assert any("Acquisition Function Maximizer" in origin for origin in origins), origins
+    assert "AC-Band: uniform random" in origins
+    assert facade.runhistory.finished == 60
+    assert bowl(incumbent) < 0.06  # the default has 0.12
+
+
+def test_a_facade_without_a_model_refuses_it(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="proposals must not be 'selector' in ACBandFacade"):
+        ACBandFacade(a_scenario(tmp_path), bowl, proposals="selector", logging_level=False)
+
+
+def test_a_proposal_is_asked_in_view_of_what_raced(tmp_path: Path) -> None:
+    told: list[tuple[int, KnownBest]] = []
+
+    class Watching:
+        def propose(self, configurations: Any, known: KnownBest) -> None:
+            told.append((len(configurations), known))
+
+    proposals = Watching()
+    ACBandFacade(a_scenario(tmp_path), bowl, proposals=proposals, logging_level=False).optimize()
+    number, last = told[-1]
+    assert last.behind[last.best[0]] == 0.0  # the champion
+    assert len(last.behind) > number / 2
+    assert max(last.behind.values()) > 0.0

@@ -1,0 +1,126 @@
+"""A warm start: what is known is used, and not run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ConfigSpace import Configuration
+from smac import RandomFacade, Scenario
+from targets import Counted, a_scenario, exact, n_calls, noisy, on_instance, races_of
+
+from acband_configspace import ACBandFacade
+from acband_configspace.core.earlier import best_known
+
+GOOD = {"x": 0.3, "n": 1}
+
+
+def quiet(scenario: Scenario, target: Callable[..., float], **options: Any) -> ACBandFacade:
+    return ACBandFacade(scenario, target, logging_level=False, **options)
+
+
+def trials_of(facade: ACBandFacade) -> set[tuple[Any, ...]]:
+    configs = facade.runhistory.ids_config
+    return {(tuple(configs[k.config_id].items()), k.instance, k.seed) for k in facade.runhistory}
+
+
+def test_a_list_of_results_is_used_and_not_run_again(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    scenario = a_scenario(tmp_path, deterministic=True, n_trials=20)
+    target = Counted(exact, calls)
+    facade = quiet(
+        scenario, target, warm_start=[(GOOD, None, 0, 0.0), ({"x": 0.9, "n": 2}, None, 0, 0.6)]
+    )
+    incumbent = facade.optimize()
+    assert dict(incumbent) == GOOD
+    assert n_calls(calls) == 20  # a warm start takes nothing of n_trials
+    assert not any(json.loads(line)[0] == GOOD for line in calls.read_text().splitlines())
+    assert facade.runhistory.get_cost(incumbent) == 0.0
+    assert len(facade.runhistory) == 22
+
+
+@pytest.mark.parametrize("by", ["directory", "history"])
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_an_earlier_run_is_gone_on_with(by: str, deterministic: bool, tmp_path: Path) -> None:
+    names = [f"i{number}" for number in range(12)]
+    settings = {"instances": names, "deterministic": deterministic, "n_trials": 150}
+    first = quiet(a_scenario(tmp_path / "first", **settings), on_instance)
+    best = first.optimize()
+    source = first.scenario.output_directory if by == "directory" else first.runhistory
+    run: list[tuple[Any, ...]] = []
+
+    def target(config: Configuration, instance: str, seed: int) -> float:
+        run.append((tuple(config.items()), instance, None if deterministic else seed))
+        return on_instance(config, instance, seed)
+
+    scenario = a_scenario(tmp_path / "second", **{**settings, "seed": 8})
+    second = quiet(scenario, target, warm_start=source)
+    found = second.optimize()
+    assert 140 <= len(run) <= 150
+    known = {(c, i, None if deterministic else s) for c, i, s in trials_of(first)}
+    assert not known & set(run)
+    # The earlier incumbent takes part with what is known of it, and is not worse in the end.
+    assert second.runhistory.get_cost(Configuration(scenario.configspace, values=dict(best))) < 1
+    assert second.validate(found) <= second.validate(best) + 0.05
+    racers = {number for race in races_of(second.scenario) for number in race.racers}
+    assert second.intensifier.configurations.number_of(best) in racers
+
+
+def test_a_run_of_one_of_smacs_facades_is_taken_too(tmp_path: Path) -> None:
+    theirs = RandomFacade(a_scenario(tmp_path / "smac", n_trials=15), noisy, logging_level=False)
+    theirs.optimize()
+    directory = theirs.scenario.output_directory
+    facade = quiet(a_scenario(tmp_path / "ours"), noisy, warm_start=directory)
+    facade.optimize()
+    assert facade.intensifier.n_given > 2
+    assert facade.runhistory.finished > 60
+
+
+def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
+    earlier = [(GOOD, None, 0, 0.0)]
+    calls = tmp_path / "calls"
+    scenario = a_scenario(tmp_path, n_trials=30)
+    interrupted = Counted(noisy, calls, signal_at=12, number=2)
+    with pytest.raises(KeyboardInterrupt):
+        quiet(scenario, interrupted, warm_start=earlier).optimize()
+    facade = quiet(a_scenario(tmp_path, n_trials=30), noisy, warm_start=earlier)
+    assert len(facade.runhistory) >= 2
+    facade.optimize()
+    assert facade.runhistory.finished == 31
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ([({"y": 1}, None, 0, 1.0)], ValueError, "configurations of the scenario's space but got"),
+        ([(GOOD, None, 1.0)], TypeError, "must hold .configuration, instance, seed, cost. but got"),
+        ([(GOOD, None, 0, "cheap")], TypeError, "cost must be one real number but got 'cheap'"),
+        ("nowhere", ValueError, "must be the directory of a run but nowhere has neither"),
+        (7, TypeError, "must be a run's directory, a RunHistory or a list"),
+    ],
+)
+def test_what_is_no_warm_start_is_refused(
+    source: Any, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        quiet(a_scenario(tmp_path), noisy, warm_start=source)
+
+
+def test_results_of_other_instances_are_counted_in_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scenario = a_scenario(tmp_path, instances=["a", "b"])
+    facade = quiet(scenario, on_instance, warm_start=[(GOOD, "a", 1, 0.1), (GOOD, "z", 1, 0.1)])
+    assert "1 results of other instances are not used" in caplog.text
+    assert len(facade.runhistory) == 1
+
+
+def test_few_results_are_trusted_less() -> None:
+    steady = dict.fromkeys(range(9), 1.0)
+    lucky = {0: 0.9}
+    bad = dict.fromkeys(range(9), 3.0)
+    assert best_known({1: bad, 2: lucky, 3: steady}, most=2) == [3, 2]
+    assert best_known({1: {0: float("inf")}, 2: bad}, most=5) == [2, 1]
