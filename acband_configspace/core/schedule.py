@@ -7,6 +7,7 @@ to its published experiments.
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -278,6 +279,9 @@ class Schedule:
 
     def __str__(self) -> str:
         return _as_table(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"  # how a notebook shows it
 
 
 def sufficient_budget(

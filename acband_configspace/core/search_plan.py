@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -73,6 +74,9 @@ class SearchSchedule:
         if math.isinf(self.n_trials) or len(self.passes) > MOST_LISTED:
             lines.append("   …  and so on, each pass longer than the one before")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"  # how a notebook shows it
 
 
 def search_schedule(

@@ -25,6 +25,7 @@ from rich.progress import Progress
 
 from acband_configspace.benchmark.methods.registry import ANYTIME_METHODS
 from acband_configspace.benchmark.tables import RuntimeTable, open_table
+from acband_configspace.benchmark.tables.loaders import SHIPPED
 from acband_configspace.benchmark.tables.sources import HELP
 from acband_configspace.core.checks import whole_number
 
@@ -142,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _tables(arguments: argparse.Namespace, mode: str) -> list[str]:
     if not arguments.table:
         made_up = [f"{name}:seed={arguments.table_seed}" for name in MODES[mode].tables]
-        return ["minisat", *made_up] if mode == "racing" else made_up
+        return [*SHIPPED, *made_up] if mode == "racing" else made_up
     if arguments.mode != "both":
         return list(arguments.table)
     return [name for name in arguments.table if name.startswith(COSTS) == (mode == "trials")]
