@@ -29,10 +29,14 @@ class Cluster:
         self._environment = environment
         self.file = folder / f"scheduler-{time.monotonic_ns()}.json"
         home = ("--host", "127.0.0.1", "--port", "0")
-        self.scheduler = self._launch("scheduler", *home)
         self.workers: list[subprocess.Popen[bytes]] = []
-        _await(self.file.exists)
-        self.replace_workers()
+        self.scheduler = self._launch("scheduler", *home)
+        try:
+            _await(self.file.exists)
+            self.replace_workers()
+        except BaseException:
+            self.close()  # nobody else knows of it yet
+            raise
 
     def replace_workers(self) -> None:
         """Start workers in the place of those that were killed."""
@@ -133,15 +137,24 @@ def _name(process: psutil.Process) -> str:
 def left_behind(mark: str, cluster: Cluster | None) -> list[str]:
     """Return what carries the mark, but for a cluster and what waits there for the next race."""
     own = set() if cluster is None else cluster.pids
-    idle = () if cluster is None else _IDLE
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             marked = process.environ().get(MARK) == mark
             alive = process.status() != psutil.STATUS_ZOMBIE
-            if marked and alive and process.pid not in own and process.name() not in idle:
+            waits = cluster is not None and _waits(process)
+            if marked and alive and process.pid not in own and not waits:
                 found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
     return found
+
+
+def _waits(process: psutil.Process) -> bool:
+    """Return whether a process may wait on a Dask worker; a guard only below its supervisor."""
+    if process.name() in _IDLE:
+        return True
+    above = process.parent()
+    is_guard = process_tree.GUARD in process.cmdline()
+    return is_guard and above is not None and _name(above) == _IDLE[0]
 
 
 # --- damage -----------------------------------------------------------------------------------

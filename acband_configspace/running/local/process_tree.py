@@ -25,6 +25,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 #: The environment variable by which the processes of a race track are found in an emergency.
 MARK = "ACBAND_TRACK"
+#: By what name a guard is found among the arguments of a shell.
+GUARD = "acband-guard"
 #: Seconds that a process may take to be gone after SIGKILL. One that may do what we may not, or
 #: that hangs in the kernel, is never gone.
 KILL_PATIENCE = 5.0
@@ -83,20 +85,27 @@ def start_guard() -> subprocess.Popen[bytes] | None:
     """Start a shell that kills all that carries our mark as soon as this process has ended.
 
     For the case that all who watch over racers are killed at the same moment: the kernel kills the
-    racers then, but not what they have started. Nobody else may hold its standard input.
+    racers then, but not what they have started. Nobody else may hold its standard input. Races
+    need no guard, so if it cannot be started, that is said, and None returned.
     """
     mark = os.environ.get(MARK)
     if not ADOPTS_ORPHANS or mark is None:
         return None
-    return subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, "acband-guard", f"{MARK}={mark}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={"PATH": os.environ.get("PATH", os.defpath)},  # without the mark
-        cwd="/",
-        start_new_session=True,
-    )
+    try:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, GUARD, f"{MARK}={mark}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # All but the mark, by which it would find itself; others look for what is left by
+            # marks of their own.
+            env={name: value for name, value in os.environ.items() if name != MARK},
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:  # no more processes, or no /bin/sh
+        print(f"acband: races run without a guard, which does not start: {error}", file=sys.stderr)
+        return None
 
 
 def descendants(pid: int) -> list[int]:

@@ -89,11 +89,19 @@ class _RaceInProgress:
                     return limits.counted_time(report) > best
                 return limits.measured_time(report) > first
 
-            # All that is known of who was stopped: it takes longer than the winner says it took.
-            told = None if reports[winner].own_time is None else best
+            told = reports[winner].own_time
+
+            def own_time(report: RacerReport) -> float | None:
+                """Return at least the winner's time, whatever a crash says: that is what is known.
+
+                Who was stopped takes longer than the winner says it took.
+                """
+                if report.own_time is None and told is None:
+                    return None
+                return max(report.own_time or 0.0, best)
+
             reports = tuple(
-                replace(r, status=End.LOST, own_time=r.own_time or told) if lost(r) else r
-                for r in reports
+                replace(r, status=End.LOST, own_time=own_time(r)) if lost(r) else r for r in reports
             )
         return RaceReport(self.message.key, reports, winner)
 

@@ -161,7 +161,8 @@ class RaceTrack:
     statement; racers also end when the process ends or is killed. On Linux, with all that they have
     started, even if this process, the supervisor and the watchers are killed at the same moment:
     a guard, a shell that waits for just that, finds them by that variable. Only what has another
-    environment may live on then, or everything if somebody kills the guard as well.
+    environment may live on then, or everything if somebody kills the guard as well. After a
+    ``kill -9`` of the supervisor racers may be killed without SIGTERM and its grace.
 
     A racer whose watcher is killed, or suspended for some seconds, is run again, up to three
     times. One that cannot be killed is left running after five seconds, and its report says so.

@@ -18,7 +18,7 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     value = uuid.uuid4().hex
     monkeypatch.setenv(MARK, value)
     yield value
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while (left := marked_processes(value)) and time.monotonic() < deadline:
         time.sleep(0.01)
     described = [(process.pid, process.cmdline()) for process in left]

@@ -83,6 +83,28 @@ def test_a_command_runs_where_it_is_told(tmp_path: Path) -> None:
     assert f"in {tmp_path / 'gone'}: No such file or directory" in str(racer.error)
 
 
+def test_a_crash_does_not_make_a_loser_cheaper_than_the_winner(
+    make_script: Callable[..., str],
+) -> None:
+    """Who crashed later than the winner finished has lost, and takes at least as long."""
+
+    def read_crash(output: str, code: int) -> ScriptReport:
+        seconds, status = output.split()
+        return ScriptReport(runtime=float(seconds), status=status)
+
+    target = CommandTarget(
+        make_script("#!/bin/sh\nsleep $1\necho $2 $3\n"),
+        to_arguments=lambda config, instance, seed, cutoff: list(config.values()),
+        read_result=read_crash,
+    )
+    crash = {"takes": 0.6, "says": 0.3, "status": "CRASHED"}
+    with RaceTrack(target, slots=1) as track:
+        report = race(track, crash, {"takes": 0, "says": 1.4, "status": "SUCCESS"})
+    assert report.winner == 1
+    assert statuses(report) == ["lost", "finished"]
+    assert [racer.own_time for racer in report.racers] == [1.4, 1.4]
+
+
 def test_who_was_stopped_takes_longer_than_the_winner_says(
     make_script: Callable[..., str],
 ) -> None:
