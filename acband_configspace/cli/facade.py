@@ -17,9 +17,10 @@ from acband_configspace.cli.command_lines import ProgramArguments
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
 from acband_configspace.cli.results import SAID_ABORT
 from acband_configspace.cli.scenario.description import PLENTY, ScenarioFile
+from acband_configspace.core.settings import settings_from
 from acband_configspace.errors import RunDiffersError
 from acband_configspace.smac_plugin.facade import ACBandFacade
-from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
+from acband_configspace.smac_plugin.intensifier import OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.scenario import DEFAULT_N_TRIALS
 
 
@@ -90,9 +91,31 @@ def make_facade(
     except RunDiffersError:
         raise  # it says itself what to do
     except (TypeError, ValueError) as error:
-        option = str(error).partition(" ")[0]
-        place = scenario_file.option_places.get(option, Place.of(scenario_file.path))
-        raise InputError(place, str(error)) from error
+        raise _refused(scenario_file, error) from error
+
+
+def runs_at_a_time(scenario_file: ScenarioFile) -> int:
+    """Return how many runs there are at a time: the k of a race, or one where nothing races.
+
+    Raises
+    ------
+    InputError
+        If an option of the search is refused.
+    """
+    if not scenario_file.racing:
+        return 1
+    options = {name: v for name, v in scenario_file.options.items() if name in OPTIONS}
+    try:
+        return settings_from(**options).racers(racing=True)
+    except (TypeError, ValueError) as error:
+        raise _refused(scenario_file, error) from error
+
+
+def _refused(scenario_file: ScenarioFile, error: Exception) -> InputError:
+    """Return what is wrong with an option, and where it stands."""
+    option = str(error).partition(" ")[0]
+    place = scenario_file.option_places.get(option, Place.of(scenario_file.path))
+    return InputError(place, str(error))
 
 
 def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None) -> Scenario:

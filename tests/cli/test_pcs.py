@@ -160,7 +160,7 @@ def test_errors_name_the_line(text: str, line: int, message: str) -> None:
 
 
 def test_a_cycle_of_conditions_is_an_error() -> None:
-    with pytest.raises(InputError, match="lead in a circle"):
+    with pytest.raises(InputError, match="the conditions form a cycle: . → . → ."):
         read_pcs("a {x,y}[x]\nb {x,y}[x]\na | b in {x}\nb | a in {x}", "f")
 
 

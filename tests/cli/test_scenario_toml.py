@@ -12,6 +12,7 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.commands.new import TEMPLATE
 from acband_configspace.cli.errors import InputError
+from acband_configspace.cli.facade import runs_at_a_time
 from acband_configspace.cli.main import main
 from acband_configspace.cli.results import LastNumber, PatternResult
 from acband_configspace.cli.scenario.description import ScenarioFile
@@ -32,6 +33,24 @@ def read(folder: Path, text: str, **overrides: str) -> ScenarioFile:
     path = folder / "scenario.toml"
     path.write_text(text, encoding="utf-8")
     return read_scenario(path, overrides)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, 4), ({"k": "none"}, 4), ({"k": "3"}, 3), ({"preset": "paper"}, 2), ({"alpha": "0.1"}, 2)],
+)
+def test_a_worker_has_room_for_a_race(
+    tmp_path: Path, options: dict[str, str], expected: int
+) -> None:
+    racing = SMALL.replace('"cost"', '"wall time"\ncutoff = 1')
+    assert runs_at_a_time(read(tmp_path, racing, **options)) == expected
+    assert runs_at_a_time(read(tmp_path, SMALL, **options)) == 1
+
+
+def test_a_wrong_k_is_named_before_a_cluster_is_asked_for(tmp_path: Path) -> None:
+    racing = SMALL.replace('"cost"', '"wall time"\ncutoff = 1')
+    with pytest.raises(InputError, match="command line: k must be"):
+        runs_at_a_time(read(tmp_path, racing, k="1"))
 
 
 def test_the_template_is_a_scenario(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_the_command_says_what_was_salvaged(
     facade.optimize()
     directory = facade.scenario.output_directory
     assert main(["recover", str(directory)]) == 0
-    assert "nothing is damaged" in capsys.readouterr().out
+    assert "No damage found (" in capsys.readouterr().out
     content = bytearray((directory / JOURNAL).read_bytes())
     content[len(content) // 2] ^= 1
     (directory / JOURNAL).write_bytes(content)

@@ -1,7 +1,8 @@
 """Mend a run whose journal is damaged; a copy of it is kept, and the run can then go on.
 
-Lines that agree with their checksums are kept, unless they follow from one that does not. What is
-missing then is run again when the run is started the next time.
+Lines that agree with their checksums are kept, unless they follow from one that does not; but
+everything after damage that may hide a plan is cut. What is missing then is run again when the run
+is started the next time.
 
 examples:
   acband recover acband_output/my_run-0
@@ -32,11 +33,14 @@ def run(arguments: argparse.Namespace) -> int:
     except JournalError as error:
         raise NoRunError(str(error)) from None
     if recovery.copy is None:
-        print(f"{path}: nothing is damaged, {recovery.n_races} races")
+        print(f"No damage found ({recovery.n_races} races).")
         return exit_codes.DONE
     lines = ", ".join(map(str, recovery.damaged))
     print(f"Damaged: {'lines' if len(recovery.damaged) > 1 else 'line'} {lines} of {path}")
-    print(f"Kept: {recovery.n_races} races; {recovery.n_dependent} more followed from damaged ones")
+    print(f"Kept: {recovery.n_races} races")
+    if number := recovery.n_dependent:
+        races = "intact race" if number == 1 else "intact races"
+        print(f"{number} {races} depended on damaged ones and will be run again")
     print(f"As it was: {recovery.copy}")
     print("Start the run again and it goes on from there.")
     return exit_codes.DONE

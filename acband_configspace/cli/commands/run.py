@@ -59,7 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run, say who won, and test it if there are test instances."""
     scenario_file, overrides = scenario_from(arguments)
     output = (arguments.output or scenario_file.default_output).resolve()
-    from acband_configspace.cli.facade import AbortCallback, check_options, make_facade
+    from acband_configspace.cli.facade import (
+        AbortCallback,
+        check_options,
+        make_facade,
+        runs_at_a_time,
+    )
 
     check_options(scenario_file)
     if not arguments.fresh:
@@ -69,8 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_notes(scenario_file)
         print(f"The run is in {output}", flush=True)
     abort = AbortCallback()
-    k = scenario_file.options.get("k", 2)
-    with _cluster(arguments, k=k) as client:
+    with _cluster(arguments, cores=runs_at_a_time(scenario_file)) as client:
         facade = make_facade(
             scenario_file,
             output,
@@ -122,8 +126,8 @@ class NothingFoundError(RuntimeError):
 
 
 @contextmanager
-def _cluster(arguments: argparse.Namespace, *, k: int) -> Iterator[Any]:
-    """Connect to the cluster that was asked for, if one was."""
+def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
+    """Connect to the cluster that was asked for, if one was; SLURM's jobs get so many cores."""
     if arguments.scheduler and arguments.slurm:
         raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
     if arguments.scheduler:
@@ -139,12 +143,13 @@ def _cluster(arguments: argparse.Namespace, *, k: int) -> Iterator[Any]:
             raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
         distributed = importlib.import_module("dask.distributed")
         jobqueue: Any = importlib.import_module("dask_jobqueue")
-        # Each job is one worker with room for one race.
+        # Each job is one worker with room for one race, or one trial.
         cluster = jobqueue.SLURMCluster(
-            queue=arguments.slurm, cores=k, processes=1, memory=f"{2 * k} GB"
+            queue=arguments.slurm, cores=cores, processes=1, memory=f"{2 * cores} GB"
         )
-        cluster.scale(jobs=arguments.workers or 1)
-        with cluster, distributed.Client(cluster) as client:
-            yield client
+        with cluster:
+            cluster.scale(jobs=arguments.workers or 1)
+            with distributed.Client(cluster) as client:
+                yield client
     else:
         yield None

@@ -176,5 +176,5 @@ def given_configuration(
         configuration: Configuration = deactivate_inactive_hyperparameters(values, space)
     except Exception as error:  # ConfigSpace's errors have no common base
         reason = str(error).partition("\n")[0]
-        raise InputError(place, f"is no configuration of the space: {reason}") from None
+        raise InputError(place, f"is not a configuration of this space: {reason}") from None
     return dict(configuration)

@@ -74,8 +74,8 @@ class ScenarioFile:
         if self.racing and self.cutoff is None:
             raise InputError(
                 place,
-                f"{_CUTOFF[self.format]} must be given to minimise the run time, or bad runs never "
-                "end",
+                f"{_CUTOFF[self.format]} must be given to minimise the run time: otherwise bad "
+                "runs would never end",
             )
         if self.n_trials is None and self.walltime_limit is None and self.cputime_limit is None:
             raise InputError(place, f"{_BUDGET[self.format]} must be given")

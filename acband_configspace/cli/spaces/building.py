@@ -99,7 +99,7 @@ def build_space(
         for one in forbidden
         for clause in _clauses(one, hyperparameters, simple)
     ]
-    _refuse_circle(conditions)
+    _refuse_cycle(conditions)
     space = ConfigurationSpace(name=name)
     space.add(*hyperparameters.values(), *added_conditions)
     if not clauses:
@@ -120,16 +120,17 @@ def build_space(
     return space
 
 
-def _refuse_circle(conditions: Sequence[Placed]) -> None:
+def _refuse_cycle(conditions: Sequence[Placed]) -> None:
     parents: dict[str, set[str]] = {}
     for one in conditions:
         parents.setdefault(str(one.child), set()).update(names_in(one.expression))
     try:
         TopologicalSorter(parents).prepare()
     except CycleError as error:
-        circle = error.args[1]
-        place = next(one.place for one in conditions if one.child in circle)
-        raise InputError(place, f"conditions lead in a circle: {' - '.join(circle)}") from None
+        cycle = error.args[1]
+        place = next(one.place for one in conditions if one.child in cycle)
+        shown = " → ".join(cycle)
+        raise InputError(place, f"the conditions form a cycle: {shown}") from None
 
 
 def _with_place(parameter: Parameter, place: Place) -> AnyHyperparameter:
