@@ -99,10 +99,10 @@ def simulate_run(
         seed=seed,
     )
     rows = np.random.default_rng([seed, 0]).permutation(table.n_configs).tolist()
-    return _Play(table, engine, rows, racing, par, n_workers).to_the_end(cpu_limit or math.inf)
+    return Play(table, engine, rows, racing, par, n_workers).to_the_end(cpu_limit or math.inf)
 
 
-class _Play:
+class Play:
     """Tells an engine what a table holds, and adds up what it costs."""
 
     def __init__(
@@ -125,6 +125,7 @@ class _Play:
         self._n_configs = 0
 
     def to_the_end(self, cpu_limit: float) -> SimulatedRun:
+        """Run races until the engine has no more, or the CPU time is used up."""
         engine = self._engine
         trajectory: list[tuple[float, int]] = []
         while (race := engine.ask()) is not None:

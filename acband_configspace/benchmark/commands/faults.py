@@ -5,7 +5,7 @@ cluster are killed in every part and at random moments, their files are damaged,
 started again until they are finished. Runs with costs must be those of an undisturbed run, race by
 race; in races, whose times are measured, the faster one must win, each time and in the end. No
 recorded race may be lost or run twice; and whenever a run is not going, none of its processes may
-be. The exit code is 1 if one of that does not hold. (Linux only.)
+be. The exit code is 1 if any of this fails. (Linux only.)
 """
 
 from __future__ import annotations
@@ -107,8 +107,11 @@ class _Campaign:
         """Run without any disturbance what runs with costs are compared with."""
         if "costs" in self.kinds:
             one = _DisturbedRun(self, "costs", folder, with_racers=False)
-            one.finish()
-            self.reference = verdicts(one.load())
+            try:
+                one.finish()
+                self.reference = verdicts(one.load())
+            finally:
+                one.close()
 
     def disturb(self, kind: str, home: Path, *, with_racers: bool) -> None:
         """See one run through to its end, with faults on the way."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from acband_configspace.benchmark.methods.registry import SPACE_METHODS
+from acband_configspace.benchmark.methods.space import CannotRunError
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.benchmark.tables.surrogate import Surrogate, rank_correlations
 
@@ -97,8 +98,8 @@ def _row(search: Search) -> SearchRow:
     place = (method.name, search.limit, search.seed)
     try:
         found = method.run(surrogate, cpu_limit=search.limit * median, seed=search.seed)
-    except RuntimeError as problem:  # R, a package, or enough time is missing
-        return SearchRow(*place, float("nan"), 0.0, 0, 0, str(problem).splitlines()[0])
+    except CannotRunError as problem:
+        return SearchRow(*place, float("nan"), 0.0, 0, 0, " ".join(str(problem).split()))
     gap = surrogate.mean_runtime(found.incumbent) / best - 1.0
     return SearchRow(*place, gap, found.cpu_time, found.n_configs, found.n_runs)
 
@@ -119,9 +120,12 @@ def as_text(table: RuntimeTable, rows: Sequence[SearchRow]) -> str:
     for method in dict.fromkeys(row.method for row in rows):
         own = [row for row in rows if row.method == method]
         cells = "".join(_cell([row for row in own if row.limit == limit]) for limit in limits)
-        last = [row for row in own if row.limit == limits[-1]]
-        counts = [np.mean([getattr(row, name) for row in last]) for name in ("n_configs", "n_runs")]
-        lines.append(f"{method:24}{cells}{counts[0]:17.0f}{counts[1]:7.0f}")
+        last = [row for row in own if row.limit == limits[-1] and not row.problem]
+        counts = f"{'–':>17}{'–':>7}"
+        if last:
+            n_configs, n_runs = np.mean([(row.n_configs, row.n_runs) for row in last], axis=0)
+            counts = f"{n_configs:17.0f}{n_runs:7.0f}"
+        lines.append(f"{method:24}{cells}{counts}")
         problems |= {f"{method}, {row.limit:g} ×": row.problem for row in own if row.problem}
     return "\n".join([*lines, *(f"{what}: {why}" for what, why in problems.items())])
 

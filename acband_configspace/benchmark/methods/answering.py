@@ -9,7 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ConfigSpace import Configuration
-from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
+from ConfigSpace.hyperparameters import (
+    CategoricalHyperparameter,
+    IntegerHyperparameter,
+    OrdinalHyperparameter,
+)
 
 from acband_configspace.benchmark.methods.space import Runs, active
 from acband_configspace.benchmark.tables.surrogate import Surrogate
@@ -64,6 +68,8 @@ def as_word(parameter: Any, value: Any) -> str:
         return str(parameter.choices.index(value))
     if isinstance(parameter, OrdinalHyperparameter):
         return str(parameter.sequence.index(value))
+    if isinstance(parameter, IntegerHyperparameter):
+        return str(int(value))
     return f"{value:.6g}"
 
 

@@ -24,7 +24,7 @@ from acband_configspace.benchmark.methods.answering import (
     from_words,
     parameter_names,
 )
-from acband_configspace.benchmark.methods.space import Found, Runs
+from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 #: irace rounds times up to whole units of its own: a thousand a second are fine enough.
@@ -50,10 +50,6 @@ best <- irace(scenario = scenario, parameters = readParameters(file = "parameter
 values <- removeConfigurationsMetaData(best[1, , drop = FALSE])
 cat(c(rbind(names(values), vapply(values, as.character, ""))), file = "best.txt")
 """
-
-
-class NotEnoughTimeError(RuntimeError):
-    """irace refuses to start with so little time."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +91,9 @@ class Irace:
                 check=False,
             )
             if "Not enough budget" in done.stderr or "is not enough" in done.stderr:
-                raise NotEnoughTimeError("irace refuses so little time")
+                raise CannotRunError("irace refuses so little time")
             if done.returncode:
-                raise RuntimeError(f"irace failed:\n{done.stderr}")
+                raise CannotRunError(f"irace failed:\n{done.stderr}")
             best = from_words(surrogate, (folder / "best.txt").read_text().split())
         return runs.found(best)
 
@@ -135,13 +131,13 @@ def _default(surrogate: Surrogate) -> str:
 
 
 def check_installed() -> None:
-    """Raise RuntimeError if R or irace is missing."""
+    """Raise CannotRunError if R or irace is missing."""
     if shutil.which("Rscript") is None:
-        raise RuntimeError("irace needs R, but Rscript is not found")
+        raise CannotRunError("irace needs R, but Rscript is not found")
     asked = subprocess.run(
         ["Rscript", "-e", "library(irace)"], capture_output=True, text=True, check=False
     )
     if asked.returncode:
-        raise RuntimeError(
+        raise CannotRunError(
             f"irace is not installed (in R: install.packages('irace')): {asked.stderr}"
         )

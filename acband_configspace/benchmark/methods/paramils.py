@@ -24,12 +24,12 @@ from acband_configspace.benchmark.methods.answering import (
     from_words,
     parameter_names,
 )
-from acband_configspace.benchmark.methods.space import Found, Runs
+from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 #: ParamILS knows lists of values only: numbers get so many, evenly on their scale, and the default.
 N_VALUES = 7
-#: Seconds after which it is given up, should it wait for something that never comes.
+#: Seconds after which it is to end by itself; a little later it is given up.
 PATIENCE = 600.0
 
 _RUN = "import json, ramparils, sys; ramparils.specialize(*json.load(sys.stdin))"
@@ -61,7 +61,7 @@ class ParamILS:
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Run it in a folder that is removed afterwards; it asks us for every run."""
         if importlib.util.find_spec("ramparils") is None:
-            raise RuntimeError("ParamILS needs ramparils: pip install ramparils")
+            raise CannotRunError("ParamILS needs ramparils: pip install ramparils")
         runs = Runs(surrogate, cpu_limit=cpu_limit, seed=seed)
         default = surrogate.space.get_default_configuration()
         with tempfile.TemporaryDirectory() as place, answering(runs) as port:
@@ -80,7 +80,8 @@ class ParamILS:
             }
             names = parameter_names(surrogate)
             start = {short: _default(surrogate, name) for name, short in names.items()}
-            _run_until_over(json.dumps([start, scenario]), runs)
+            (folder / "arguments.json").write_text(json.dumps([start, scenario]))
+            _run_until_over(folder, runs)
             log = (folder / "log.txt").read_text()
         incumbents = _INCUMBENT.findall(log)
         if not incumbents:
@@ -89,26 +90,29 @@ class ParamILS:
         return runs.found(from_words(surrogate, words))
 
 
-def _run_until_over(arguments: str, runs: Runs) -> None:
+def _run_until_over(folder: Path, runs: Runs) -> None:
     """Start ParamILS, and stop it when the CPU time of its runs is used up."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", _RUN],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with child:
-        assert child.stdin is not None
-        assert child.stderr is not None
-        child.stdin.write(arguments)
-        child.stdin.close()
-        while child.poll() is None and not runs.is_over:
-            time.sleep(0.02)
-        if child.poll() is None:
+    deadline = time.monotonic() + 1.1 * PATIENCE
+    with (
+        open(folder / "arguments.json") as arguments,
+        open(folder / "errors.txt", "w+") as errors,  # not a pipe, which nobody would read
+        subprocess.Popen(
+            [sys.executable, "-c", _RUN],
+            stdin=arguments,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        ) as child,
+    ):
+        try:
+            while child.poll() is None and not runs.is_over:
+                if time.monotonic() > deadline:
+                    raise CannotRunError("ParamILS waits for something that never comes")
+                time.sleep(0.02)
+            if child.returncode and not runs.is_over:
+                errors.seek(0)
+                raise CannotRunError(f"ParamILS failed:\n{errors.read()}")
+        finally:
             child.kill()
-        elif child.returncode:
-            raise RuntimeError(f"ParamILS failed:\n{child.stderr.read()}")
 
 
 def _parameters(surrogate: Surrogate) -> Iterator[str]:

@@ -31,6 +31,10 @@ class Found:
     """Runs asked for."""
 
 
+class CannotRunError(RuntimeError):
+    """A program of others is missing, refuses so little time, or fails."""
+
+
 class SpaceMethod(Protocol):
     """A configurator that searches a space until its CPU time is up."""
 

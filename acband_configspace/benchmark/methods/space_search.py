@@ -10,7 +10,7 @@ from ConfigSpace import Configuration
 
 from acband_configspace.benchmark.methods.anytime import AnytimeMethod
 from acband_configspace.benchmark.methods.space import Found
-from acband_configspace.benchmark.simulated_run import _Play
+from acband_configspace.benchmark.simulated_run import Play
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 from acband_configspace.core.engine import Engine, Limits
 from acband_configspace.core.instances import Instances
@@ -55,7 +55,7 @@ class ACBandOnSpace:
             seed=seed,
         )
         asked: Any = _AskedTable(surrogate, drawn)
-        result = _Play(asked, engine, range(10**9), True, PAR, None).to_the_end(cpu_limit)
+        result = Play(asked, engine, range(10**9), True, PAR, None).to_the_end(cpu_limit)
         return Found(drawn[result.incumbent], result.cpu_time, result.n_configs, result.n_trials)
 
 

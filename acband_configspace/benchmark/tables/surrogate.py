@@ -83,7 +83,8 @@ class Surrogate:
 
     @cached_property
     def _weights(self) -> Floats:
-        means = _capped(self.table).mean(axis=0)
+        # An instance that takes no time at all must not weigh nothing: weights are divided by.
+        means = np.maximum(_capped(self.table).mean(axis=0), SHORTEST)
         weights: Floats = np.sqrt(means / means.mean())
         return weights
 

@@ -17,6 +17,8 @@ from acband_configspace.benchmark.commands.paper_grid import (
     hyperband_grid,
     run_jobs,
 )
+from acband_configspace.benchmark.commands.paper_space import SearchRow
+from acband_configspace.benchmark.commands.paper_space import as_text as space_text
 from acband_configspace.benchmark.commands.paper_spread import savings_by_spread
 from acband_configspace.benchmark.commands.paper_summary import (
     as_table,
@@ -88,6 +90,18 @@ def test_savings_fall_as_configurations_differ_more() -> None:
     narrow, wide = ([float(x.rstrip("%")) for x in line.split()] for line in text.splitlines()[3:])
     assert (narrow[0], wide[0]) == (0.6, 3.0)
     assert wide[1] < narrow[1]  # against ICAR
+
+
+def test_what_could_not_be_run_is_not_averaged(small_table: RuntimeTable) -> None:
+    rows = [
+        SearchRow("irace", 100.0, 0, 0.25, 9.0, 30, 60),
+        SearchRow("irace", 100.0, 1, float("nan"), 0.0, 0, 0, "irace failed: no more memory"),
+        SearchRow("ParamILS", 100.0, 0, float("nan"), 0.0, 0, 0, "it is missing"),
+    ]
+    text = space_text(small_table, rows)
+    assert re.search(r"^irace +0\.250 ± 0\.000 +30 +60$", text, re.M)
+    assert re.search(r"^ParamILS +– +– +–$", text, re.M)
+    assert "irace, 100 ×: irace failed: no more memory" in text
 
 
 def test_methods_that_search_the_space_of_a_recorded_table(

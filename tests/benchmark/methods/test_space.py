@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+from ConfigSpace import Integer
 
-from acband_configspace.benchmark.methods.answering import conditions_of, from_words
+from acband_configspace.benchmark.methods import paramils
+from acband_configspace.benchmark.methods.answering import as_word, conditions_of, from_words
 from acband_configspace.benchmark.methods.irace import Irace, check_installed
 from acband_configspace.benchmark.methods.registry import SPACE_METHODS
 from acband_configspace.benchmark.methods.smac import Smac
-from acband_configspace.benchmark.methods.space import Runs
+from acband_configspace.benchmark.methods.space import CannotRunError, Runs
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
@@ -25,7 +28,7 @@ def surrogate(small_table: RuntimeTable) -> Surrogate:
 def irace_is_missing() -> bool:
     try:
         check_installed()
-    except RuntimeError:
+    except CannotRunError:
         return True
     return False
 
@@ -88,9 +91,34 @@ def test_what_programs_say_becomes_a_configuration(surrogate: Surrogate) -> None
     assert list(conditions_of(surrogate, "speed")) == [("mode", ["1"])]
 
 
+def test_long_integers_keep_their_digits() -> None:
+    parameter = Integer("n", (1, 10**9), default=1_234_567)
+    assert as_word(parameter, parameter.default_value) == "1234567"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("sys.stderr.write('x' * 300_000); sys.exit(1)", "ParamILS failed"),
+        ("time.sleep(60)", "never comes"),
+    ],
+)
+def test_paramils_is_not_waited_for_without_end(
+    body: str, message: str, surrogate: Surrogate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package of that name which writes more than a pipe holds, or does nothing at all."""
+    text = f"import sys, time\ndef specialize(*given):\n    {body}\n"
+    (tmp_path / "ramparils.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(paramils, "PATIENCE", 10.0 if "exit" in body else 0.5)
+    with pytest.raises(CannotRunError, match=message):
+        paramils.ParamILS().run(surrogate, cpu_limit=1e9, seed=0)
+
+
 @pytest.mark.skipif(shutil.which("Rscript") is not None, reason="R is installed")
 def test_irace_says_what_is_missing(surrogate: Surrogate) -> None:
-    with pytest.raises(RuntimeError, match="Rscript is not found"):
+    with pytest.raises(CannotRunError, match="Rscript is not found"):
         Irace().run(surrogate, cpu_limit=1.0, seed=0)
 
 

@@ -51,6 +51,16 @@ def test_no_prediction_exceeds_the_cutoff(small_table: RuntimeTable) -> None:
     assert Surrogate(cut).sampled(50, seed=0).runtimes.max() <= 5.0
 
 
+def test_an_instance_that_takes_no_time_is_no_trouble(small_table: RuntimeTable) -> None:
+    runtimes = small_table.runtimes.copy()
+    runtimes[:, 0] = 0.0
+    values, space = small_table.config_values, small_table.space
+    table = RuntimeTable(runtimes, small_table.cutoff, config_values=values, space=space)
+    predicted = Surrogate(table).sampled(5, seed=0).runtimes
+    assert np.isfinite(predicted).all()
+    assert predicted[:, 0].max() < 0.01
+
+
 def test_distances_are_gowers(small_space: ConfigurationSpace) -> None:
     space = small_space
     rows = [
