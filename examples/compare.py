@@ -3,14 +3,15 @@
 On timed jobs every method has the same wall-clock time and workers, bookkeeping included; on the
 others the same number of trials, one after the other. All see the same training instances, and
 what they return (and would have returned earlier) is measured on the same test instances, in turn.
-What comes out is what is shown, whoever wins.
+What comes out is what is shown, whoever wins. SMAC's AC facade runs without capping, which is off
+by default in SMAC 2.4: on timed jobs each of its runs may take the whole cutoff.
 
     python examples/compare.py --jobs valley svc --seeds 3            # a quick look
     python examples/compare.py --seconds 120 --seeds 5 --keep runs --plots pictures   # hours
 
 With ``--keep FOLDER`` a comparison that was stopped goes on where it was. Needs: pip install
 ".[examples,rivals]", and for some jobs and methods minisat, clasp, and R with its package irace:
-what is missing is said, and left out.
+anything missing is reported and skipped.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class Method:
     needs_instances: bool = False
     needs_features: bool = False
     needs_time: bool = False
+    tells_at_end: bool = False
+    """Whether it says what it has found in the end only: nothing is known of earlier looks."""
     missing: Callable[[], str | None] = lambda: None
 
     def cannot(self, job: Job) -> str | None:
@@ -80,7 +83,7 @@ class Method:
         if self.needs_instances and not job.has_instances:
             return "needs instances"
         if self.needs_time and not job.timed:
-            return "knows no number of trials"
+            return "cannot be limited by trials"
         if self.needs_features and job.features is None:
             return "there are no features"
         return self.missing()
@@ -106,7 +109,12 @@ METHODS = {
     "hpo": Method("SMAC HPO", partial(run_smac, facade_class=HyperparameterOptimizationFacade)),
     "irace": Method("irace", run_irace, needs_instances=True, missing=no_irace),
     "ramparils": Method(
-        "RamParILS", run_ramparils, needs_instances=True, needs_time=True, missing=no_ramparils
+        "RamParILS",
+        run_ramparils,
+        needs_instances=True,
+        needs_time=True,
+        tells_at_end=True,
+        missing=no_ramparils,
     ),
     "optuna": Method("Optuna, WilcoxonPruner", run_optuna, missing=no_optuna),
 }
@@ -139,7 +147,7 @@ def compare(job_name: str, arguments: argparse.Namespace) -> JobResult | None:
     absent = {name: why for name in arguments.methods if (why := METHODS[name].cannot(job))}
     runs: dict[str, list[Run]] = {name: [] for name in arguments.methods if name not in absent}
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
-        for name in runs:
+        for name in [name for name in runs if name not in absent]:
             print(f"{job.title}: {METHODS[name].title}, seed {seed} …", file=sys.stderr, flush=True)
             run = run_apart(job_name, name, seed, arguments)
             if isinstance(run, Run):
@@ -212,10 +220,18 @@ def instance_folder(job_name: str, arguments: argparse.Namespace) -> Path:
 # --- the test ---------------------------------------------------------------------------------
 
 
-def incumbents(run: Run, default: Mapping[str, Any], limit: float) -> list[dict[str, Any]]:
-    """Return what a run would have returned at each look; the default until there is anything."""
-    found = []
+def incumbents(
+    run: Run, default: Mapping[str, Any], limit: float, *, tells_at_end: bool
+) -> list[dict[str, Any] | None]:
+    """Return what a run would have returned at each look; the default until there is anything.
+
+    None if nobody knows.
+    """
+    found: list[dict[str, Any] | None] = []
     for share in LOOKS:
+        if tells_at_end and share < 1.0:
+            found.append(None)
+            continue
         config = dict(default)
         for spent, incumbent in run.trajectory:
             if spent <= share * limit:
@@ -231,11 +247,18 @@ def tested(
     job = JOBS[job_name]
     limit = arguments.seconds if job.timed else arguments.trials
     default = plain(job.space().get_default_configuration())
-    found = {name: [incumbents(run, default, limit) for run in some] for name, some in runs.items()}
+    found = {
+        name: [
+            incumbents(run, default, limit, tells_at_end=METHODS[name].tells_at_end) for run in some
+        ]
+        for name, some in runs.items()
+    }
     each = [c for of_method in found.values() for of_seed in of_method for c in of_seed]
-    configs = list({json.dumps(c, sort_keys=True): c for c in [default, *each]}.values())
+    told = [c for c in each if c is not None]
+    configs = list({json.dumps(c, sort_keys=True): c for c in [default, *told]}.values())
     costs = test_costs(job_name, configs, arguments)
     column = {json.dumps(c, sort_keys=True): costs[:, i] for i, c in enumerate(configs)}
+    column["null"] = np.full(len(costs), np.nan)  # what nobody knows
     methods = []
     for name, of_method in found.items():
         measured = [[column[json.dumps(c, sort_keys=True)] for c in seeds] for seeds in of_method]

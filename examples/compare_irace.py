@@ -128,7 +128,7 @@ class RunServer(socketserver.ThreadingTCPServer):
     def run(self, line: str) -> tuple[float, float]:
         """Return the cost and the time of a run, as irace counts them."""
         instance, bound, *texts = line.split("\t")
-        config = _config(self.space, texts)
+        config = self.config(texts)
         limit = min(CUTOFF, float(bound))
         job = self.pool.submit(timed_cost, self.task.job_name, config, instance, limit)
         cost, seconds = job.result()

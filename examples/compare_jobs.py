@@ -6,8 +6,10 @@ time, a run is stopped at the cutoff and costs ``PAR`` times as much then.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +73,7 @@ def command_cost(command: Sequence[str], success_codes: Sequence[int], limit: fl
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     over = threading.Event()
-    watch = threading.Thread(target=_stop_if_late, args=(process, limit, over), daemon=True)
+    watch = threading.Thread(target=_stop_if_late, args=(process.pid, limit, over), daemon=True)
     watch.start()
     # Not process.wait: that neither tells the CPU time, nor returns at once with a time limit.
     _, status, usage = os.wait4(process.pid, 0)
@@ -83,16 +85,18 @@ def command_cost(command: Sequence[str], success_codes: Sequence[int], limit: fl
     return seconds if solved else PAR * CUTOFF
 
 
-def _stop_if_late(process: subprocess.Popen[bytes], limit: float, over: threading.Event) -> None:
+def _stop_if_late(pid: int, limit: float, over: threading.Event) -> None:
     left = limit
     while not over.wait(max(left, 0.01)):
         try:
-            times = psutil.Process(process.pid).cpu_times()
+            times = psutil.Process(pid).cpu_times()
         except psutil.NoSuchProcess:
             return
         left = limit - times.user - times.system
         if left <= 0:
-            process.kill()
+            # Not process.kill: that reaps it if it has just ended, and its CPU time is lost.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
             return
 
 

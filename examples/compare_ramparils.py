@@ -1,7 +1,9 @@
 """RamParILS, a ParamILS that runs in parallel, beside the others on timed jobs.
 
-ParamILS knows lists of values only: numbers have seven places on their scale, and their default.
-A wrapper asks for runs over a socket, as irace's does, and pays for starting a bare Python.
+ParamILS knows lists of values only: numbers have seven places on their scale, and their default;
+categories are told by their numbers, since their names may have commas. It says what it has found
+in the end only. A wrapper asks for runs over a socket, as irace's does, and pays for starting a
+bare Python.
 """
 
 from __future__ import annotations
@@ -43,14 +45,13 @@ def run_ramparils(task: Task) -> Run:
     space = task.job.space()
     folder = task.folder / "ramparils"
     folder.mkdir(parents=True, exist_ok=True)
-    values = {name: _values(parameter) for name, parameter in space.items()}
-    (folder / "space.params").write_text(_parameter_file(space, values), encoding="utf-8")
+    (folder / "space.params").write_text(parameter_file(space), encoding="utf-8")
     (folder / "wrapper.py").write_text(WRAPPER, encoding="utf-8")
-    default = {name: value_text(_default(p)) for name, p in space.items()}
+    default = {name: _word(p, _default(p)) for name, p in space.items()}
     # In a process of its own: it lets no other thread of Python run.
     with (
         worker_pool(task) as pool,
-        RunServer(task, space, pool) as server,
+        NumberedServer(task, space, pool) as server,
         ProcessPoolExecutor(1, get_context("spawn")) as apart,
     ):
         apart.submit(be_there, 0).result()
@@ -77,6 +78,15 @@ def run_ramparils(task: Task) -> Run:
     )
 
 
+class NumberedServer(RunServer):
+    """Answers requests for runs in which categories are told by their numbers."""
+
+    def config(self, texts: list[str]) -> dict[str, Any]:
+        """Return the configuration of which these are the values, in the order of the space."""
+        pairs = zip(self.space.values(), texts, strict=True)
+        return super().config([_text(parameter, word) for parameter, word in pairs])
+
+
 def specialize(strategy: dict[str, str], scenario: dict[str, Any]) -> dict[str, str]:
     """Let RamParILS run, in a process of a pool."""
     import ramparils
@@ -89,29 +99,51 @@ def _default(parameter: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _values(parameter: Any) -> list[Any]:
-    """Return the values that are tried of a parameter, in order."""
+def _categories(parameter: Any) -> list[Any]:
+    """Return the values of a parameter that are told by their numbers; none of a number."""
     if isinstance(parameter, CategoricalHyperparameter):
         return list(parameter.choices)
     if isinstance(parameter, OrdinalHyperparameter):
         return list(parameter.sequence)
+    return []
+
+
+def _word(parameter: Any, value: Any) -> str:
+    """Return a value as RamParILS is told of it."""
+    known = _categories(parameter)
+    return str(known.index(value)) if known else value_text(value)
+
+
+def _text(parameter: Any, word: str) -> str:
+    """Return the text of a value of which RamParILS tells us."""
+    known = _categories(parameter)
+    return value_text(known[int(word)]) if known and word != "NA" else word
+
+
+def _values(parameter: Any) -> list[Any]:
+    """Return the values that are tried of a parameter, in order."""
+    if known := _categories(parameter):
+        return known
     tried = [float(parameter.to_value(place)) for place in np.linspace(0.0, 1.0, N_PLACES)]
     if isinstance(parameter, IntegerHyperparameter):
         return sorted({*map(int, tried), int(parameter.default_value)})
     return sorted({*(float(f"{value:.6g}") for value in tried), float(parameter.default_value)})
 
 
-def _parameter_file(space: ConfigurationSpace, values: dict[str, list[Any]]) -> str:
+def parameter_file(space: ConfigurationSpace) -> str:
+    """Return the space as RamParILS reads it."""
+    values = {name: _values(parameter) for name, parameter in space.items()}
     lines = []
     for name, parameter in space.items():
-        listed = ", ".join(value_text(value) for value in values[name])
+        listed = ", ".join(_word(parameter, value) for value in values[name])
         guards = []
         for condition in space.parent_conditions_of[name]:
             if isinstance(condition, Conjunction):
                 raise TypeError(f"ParamILS cannot be told of {condition}")
             parent = condition.parent.name
             allowed = [v for v in values[parent] if condition.satisfied_by_value({parent: v})]
-            guards.append(f"{parent} in {{{', '.join(value_text(value) for value in allowed)}}}")
+            words = ", ".join(_word(condition.parent, value) for value in allowed)
+            guards.append(f"{parent} in {{{words}}}")
         guard = f" | {' && '.join(guards)}" if guards else ""
-        lines.append(f"{name} {{{listed}}} [{value_text(_default(parameter))}]{guard}")
+        lines.append(f"{name} {{{listed}}} [{_word(parameter, _default(parameter))}]{guard}")
     return "\n".join([*lines, ""])

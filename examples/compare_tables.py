@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from compare_methods import Run
 LOOKS = (0.125, 0.25, 0.5, 1.0)
 #: Resamples of seeds and test instances for an interval.
 N_RESAMPLES = 10_000
+#: Who used a smaller share of the time is named below the table.
+ENOUGH = 0.95
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,7 +30,7 @@ class MethodResult:
     title: str
     ours: bool
     costs: Floats
-    """By seed, look and test instance."""
+    """By seed, look and test instance; NaN at looks of which nothing is known."""
     runs: Sequence[Run]
 
     @property
@@ -117,9 +119,21 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
     cost = f"PAR{PAR:g} of CPU seconds, cutoff {CUTOFF:g} s; " if result.timed else ""
     lines.append(
         f"Means over seeds, ± standard deviation; {cost}{len(result.default_costs)} test "
-        "instances; own time: when workers had nothing to do; the interval is a bootstrap's, 95 %."
+        "instances; own time: time the workers were idle; in brackets: 95 % bootstrap interval."
     )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_notes(result)])
+
+
+def _notes(result: JobResult) -> Iterator[str]:
+    """Yield what must be known to judge a table of run times."""
+    if not result.timed:
+        return
+    if any(method.name in ("ac", "ac-features") for method in result.methods):
+        yield "SMAC AC runs without capping, which is off by default in SMAC 2.4."
+    for method in result.methods:
+        used = np.mean([run.elapsed for run in method.runs]) / result.limit
+        if used < ENOUGH:
+            yield f"{method.title} used {100 * used:.0f} % of its time only."
 
 
 def write_csv(path: str, results: Sequence[JobResult]) -> None:
@@ -133,7 +147,8 @@ def write_csv(path: str, results: Sequence[JobResult]) -> None:
             for method in result.methods:
                 for number, (run, costs) in enumerate(zip(method.runs, method.costs, strict=True)):
                     values = [getattr(run, name) for name in columns]
-                    row = [result.name, method.name, number, *values, *costs.mean(axis=1)]
+                    means = ["" if np.isnan(mean) else mean for mean in costs.mean(axis=1)]
+                    row = [result.name, method.name, number, *values, *means]
                     writer.writerow([*row, result.default])
 
 
@@ -151,16 +166,16 @@ def draw(path: Path, result: JobResult) -> None:
         n_rows, n_columns, figsize=size, sharex=True, sharey=True, squeeze=False,
         layout="constrained",
     )  # fmt: skip
-    spent = [share * result.limit for share in LOOKS]
-    curves = {method.name: method.costs.mean(axis=2) for method in result.methods}
+    spent = result.limit * np.array(LOOKS)
+    curves = {method.name: _known(spent, method) for method in result.methods}
     for ax, method in zip(axes.flat, result.methods, strict=False):
-        for name, costs in curves.items():
+        for name, (places, costs) in curves.items():
             if name != method.name:
-                ax.plot(spent, np.median(costs, axis=0), color="0.8", linewidth=1)
-        costs = curves[method.name]
+                ax.plot(places, np.median(costs, axis=0), color="0.8", linewidth=1)
+        places, costs = curves[method.name]
         colour = "C1" if method.ours else "C0"
-        ax.fill_between(spent, costs.min(0), costs.max(0), color=colour, alpha=0.2, linewidth=0)
-        ax.plot(spent, np.median(costs, axis=0), color=colour, marker="o", markersize=4)
+        ax.fill_between(places, costs.min(0), costs.max(0), color=colour, alpha=0.2, linewidth=0)
+        ax.plot(places, np.median(costs, axis=0), color=colour, marker="o", markersize=4)
         ax.axhline(result.default, color="0.4", linestyle="--", linewidth=0.8)
         ax.set_title(method.title, fontsize="small")
         ax.set_xscale("log", base=2)
@@ -181,6 +196,13 @@ def draw(path: Path, result: JobResult) -> None:
     )
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def _known(spent: Floats, method: MethodResult) -> tuple[Floats, Floats]:
+    """Return the looks of which something is known, and the mean costs there, by seed."""
+    costs = method.costs.mean(axis=2)
+    known = ~np.isnan(costs).any(axis=0)
+    return spent[known], costs[:, known]
 
 
 def _nice(low: float, high: float) -> list[float]:

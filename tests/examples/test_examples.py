@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
 import re
 import shutil
@@ -154,6 +155,59 @@ def test_clasp_takes_every_configuration(tmp_path: Path, monkeypatch: pytest.Mon
     assert clasp_covers.features(path)[0] >= 58
 
 
+@needs_highs
+def test_ramparils_is_told_categories_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of some of clasp's have commas, which its file format has between values."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import clasp_covers
+    import compare_ramparils
+
+    space = clasp_covers.make_space()
+    lines = compare_ramparils.parameter_file(space).splitlines()
+    assert len(lines) == len(space)
+    assert "opt-heuristic {0, 1, 2, 3} [0]" in lines
+    for line in lines:
+        name, _, rest = line.partition(" {")
+        values, _, rest = rest.partition("} [")
+        assert rest.partition("]")[0] in values.split(", "), name
+    both = space["opt-heuristic"]
+    assert compare_ramparils._text(both, "3") == "sign,model"
+    assert compare_ramparils._text(both, "NA") == "NA"
+
+
+@needs_highs
+def test_nothing_is_made_up_of_earlier_looks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import compare
+    import compare_tables
+    import numpy as np
+    from compare_methods import Run
+
+    run = Run([(9.0, {"x": 1})], 9.0, 8.0, 4, 2)
+    assert compare.incumbents(run, {"x": 0}, 10.0, tells_at_end=False) == [{"x": 0}] * 3 + [
+        {"x": 1}
+    ]
+    assert compare.incumbents(run, {"x": 0}, 10.0, tells_at_end=True) == [None] * 3 + [{"x": 1}]
+    costs = np.full((1, 4, 5), np.nan)
+    costs[:, -1] = 2.0
+    methods = [compare_tables.MethodResult("ac", "one", False, costs, [run])]
+    known = np.full((1, 4, 5), 3.0)
+    methods.append(compare_tables.MethodResult("irace", "other", False, known, [run]))
+    result = compare_tables.JobResult("job", "job", True, 10.0, 1, np.ones(5), methods, 1)
+    compare_tables.write_csv(str(tmp_path / "table.csv"), [result])
+    rows = list(csv.DictReader((tmp_path / "table.csv").open()))
+    looks = [rows[0][f"test_cost_at_{share:g}"] for share in compare_tables.LOOKS]
+    assert looks == ["", "", "", "2.0"]
+    text = compare_tables.table(result, {})
+    assert "SMAC AC runs without capping" in text
+    assert "other used 90 % of its time only." in text
+    if importlib.util.find_spec("matplotlib"):
+        compare_tables.draw(tmp_path / "job.png", result)
+        assert (tmp_path / "job.png").stat().st_size > 0
+
+
 def test_an_interval_of_a_ratio_contains_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     pytest.importorskip("highspy")
@@ -175,7 +229,7 @@ def test_minisat_is_tuned_and_tested(tmp_path: Path) -> None:
         *("--minutes", 4, "--trials", 40, "--test", 3, "--instances", 30, "--output", tmp_path),
     )
     assert re.search(r"On the command line: minisat .*FILE.cnf", output)
-    assert re.search(r"^tuned +[\d.]+ s", output, re.M)
+    assert re.search(r"^incumbent +[\d.]+ s", output, re.M)
     [run] = run_directories(tmp_path)
     journal = (run / "journal.jsonl").read_text()
     assert '"crash"' not in journal  # 10 and 20 are answers
