@@ -23,7 +23,7 @@ def cluster(shared_scheduler: Cluster) -> Iterator[Cluster]:
     yield shared_scheduler
     for worker in shared_scheduler.living_workers:
         children = psutil.Process(worker.pid).children(recursive=True)
-        eventually(lambda: not any(child.is_running() for child in children), 3)  # noqa: B023
+        eventually(lambda: not any(child.is_running() for child in children))  # noqa: B023
 
 
 @pytest.fixture
