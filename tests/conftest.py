@@ -12,8 +12,3 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Deterministic, and no deadline: the time an example takes says nothing on a busy machine.
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
-
-# Where a shell starts the tests in the background, SIGINT is ignored, and would be by all that they
-# start and interrupt.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -112,7 +112,7 @@ def test_errors_name_the_line(old: str, new: str, line: int, message: str, folde
 
 def test_a_configuration_that_is_none_names_its_line(folder: Path) -> None:
     (folder / "configurations.txt").write_text("a b n\ny NA 3\nx 7 4\n")
-    with pytest.raises(InputError, match=r"configurations.txt:3: is no configuration"):
+    with pytest.raises(InputError, match=r"configurations.txt:3: is not a configuration"):
         read(folder)
     (folder / "configurations.txt").write_text("a b n\ny NA\n")
     with pytest.raises(InputError, match=r"configurations.txt:2: must have 3 values but has 2"):
