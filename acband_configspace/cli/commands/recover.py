@@ -25,18 +25,20 @@ def run(arguments: argparse.Namespace) -> int:
     from acband_configspace.errors import JournalError
     from acband_configspace.runlog.recovery import recover
     from acband_configspace.runlog.replay import NoRunError, journal_in
+    from acband_configspace.runlog.words import counted
 
     path = journal_in(arguments.run)
     try:
         recovery = recover(path)
     except JournalError as error:
         raise NoRunError(str(error)) from None
+    races = counted(recovery.n_races, "race")
     if recovery.copy is None:
-        print(f"{path}: nothing is damaged, {recovery.n_races} races")
+        print(f"{path}: nothing is damaged, {races}")
         return exit_codes.DONE
     lines = ", ".join(map(str, recovery.damaged))
     print(f"Damaged: {'lines' if len(recovery.damaged) > 1 else 'line'} {lines} of {path}")
-    print(f"Kept: {recovery.n_races} races; {recovery.n_dependent} more followed from damaged ones")
+    print(f"Kept: {races}; {recovery.n_dependent} more followed from damaged ones")
     print(f"As it was: {recovery.copy}")
     print("Start the run again and it goes on from there.")
     return exit_codes.DONE
