@@ -341,21 +341,22 @@ class ACBandOptimizer(SMBO):
         path = self._scenario.output_directory / "runhistory.json"
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # not there, or torn: they are run again
+            for entry in saved["data"]:
+                self._restore_entry(entry, saved["configs"])
+        except (OSError, ValueError, TypeError, KeyError):  # not there, or torn: they are run again
             logger.debug("%s cannot be read.", path)
-            return
+
+    def _restore_entry(self, entry: dict[str, Any], saved_values: dict[str, Any]) -> None:
         configurations = self._acband.configurations
-        for entry in saved["data"]:
-            number, status = entry["config_id"], StatusType(entry["status"])
-            known = TrialKey(number, entry["instance"], entry["seed"]) in self._runhistory
-            if known or status == StatusType.RUNNING or number >= len(configurations):
-                continue
-            config = configurations[number]
-            if plain(dict(config)) == saved["configs"][str(number)]:
-                names = ("cost", "time", "cpu_time", "starttime", "endtime", "additional_info")
-                value = TrialValue(status=status, **{name: entry[name] for name in names})
-                key = InstanceKey(entry["instance"], entry["seed"])
-                self._add_to_history(config, key, value)
+        number, status = int(entry["config_id"]), StatusType(entry["status"])
+        known = TrialKey(number, entry["instance"], entry["seed"]) in self._runhistory
+        if known or status == StatusType.RUNNING or not 0 <= number < len(configurations):
+            return
+        config = configurations[number]
+        if plain(dict(config)) == saved_values[str(number)]:
+            names = ("cost", "time", "cpu_time", "starttime", "endtime", "additional_info")
+            value = TrialValue(status=status, **{name: entry[name] for name in names})
+            self._add_to_history(config, InstanceKey(entry["instance"], entry["seed"]), value)
 
     def _add_to_history(self, config: Configuration, key: InstanceKey, value: TrialValue) -> None:
         self._runhistory.add(

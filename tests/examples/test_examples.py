@@ -175,7 +175,7 @@ def test_minisat_is_tuned_and_tested(tmp_path: Path) -> None:
         *("--minutes", 4, "--trials", 40, "--test", 3, "--instances", 30, "--output", tmp_path),
     )
     assert re.search(r"On the command line: minisat .*FILE.cnf", output)
-    assert re.search(r"^tuned +[\d.]+ s", output, re.M)
+    assert re.search(r"^incumbent +[\d.]+ s", output, re.M)
     [run] = run_directories(tmp_path)
     journal = (run / "journal.jsonl").read_text()
     assert '"crash"' not in journal  # 10 and 20 are answers

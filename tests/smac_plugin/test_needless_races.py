@@ -328,7 +328,7 @@ def test_begun_on_a_cluster_and_ended_by_one_worker(
     start(tmp_path, dask_client=four_workers, callbacks=[Stop(60)]).optimize()
     facade = start(tmp_path)
     n_recorded = sum(len(race.racers) for race in races_of(facade.scenario))
-    assert facade.runhistory.finished == n_recorded
+    assert facade.runhistory.finished >= n_recorded  # and results of races that were not over
     facade.optimize()
     assert_same_result(facade, reference)
 
