@@ -30,10 +30,9 @@ from acband_configspace.core.rounds import (
     share_kept,
 )
 from acband_configspace.core.schedule import EpochPlan, Schedule
+from acband_configspace.core.settings import SPENDINGS
 from acband_configspace.core.statistics import Floats
 from acband_configspace.core.stopping import Counts
-
-SPENDINGS = ("nothing", "configurations")
 
 Configurations = npt.NDArray[np.int64]
 

@@ -60,7 +60,7 @@ class Instances:
         self._orders: dict[int, npt.NDArray[np.int64]] = {}
         if deterministic:  # seeds do not matter
             known = (InstanceKey(key.instance, self._first_seed) for key in known)
-        self._known = list(dict.fromkeys(known))
+        self._known = dict.fromkeys(known)
         self._listed: list[InstanceKey] = []
         self._n_drawn = 0
 

@@ -130,7 +130,7 @@ class Journal:
         """Record anything else.
 
         Reports know ``finished`` with its ``reason``, ``limits`` with ``n_trials``, and
-        ``walltime`` with the ``seconds`` that the run has taken.
+        ``verdict`` with what was found on test instances.
         """
         self._append(note_line(kind, values))
 

@@ -130,10 +130,8 @@ class Run:
 
     @property
     def elapsed(self) -> float:
-        """Seconds the run has taken, as far as is recorded."""
-        note = self.recorded.note("walltime")
-        seconds = 0.0 if note is None else float(note.values.get("seconds", 0.0))
-        return max(seconds, *(race.walltime for race in self.races[-1:]), 0.0)
+        """Seconds the run had taken when its last race was over."""
+        return self.races[-1].walltime if self.races else 0.0
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:

@@ -146,7 +146,8 @@ class Verdict:
     @property
     def text(self) -> str:
         """The verdict in a sentence."""
-        where = f"on {self.n_instances:,} {self.what}"
+        what = self.what.removesuffix("s") if self.n_instances == 1 else self.what
+        where = f"on {self.n_instances:,} {what}"
         if self.is_default:
             return "The incumbent is the default itself: nothing better was found."
         if self.n_wins == self.n_losses == 0:
@@ -154,27 +155,22 @@ class Verdict:
         if not math.isfinite(self.figure):
             return (
                 f"The incumbent failed on {self.incumbent_failures:,} and the default on "
-                f"{self.default_failures:,} of {self.n_instances:,} {self.what}; it is better on "
+                f"{self.default_failures:,} of {self.n_instances:,} {what}; it is better on "
                 f"{self.n_wins:,} and worse on {self.n_losses:,}."
             )
         return f"The incumbent {self._compared()} {where}{self._doubt()}."
 
     def _compared(self) -> str:
         verb = "is" if self.is_ratio and self.racing else "costs"
-        how = gain(self.default_cost, self.incumbent_cost, racing=self.racing)
-        return f"{verb} {how} than the default{self._interval()}"
-
-    def _interval(self) -> str:
-        if self.low is None or self.high is None:
-            return ""
-        worse = self.figure < (1.0 if self.is_ratio else 0.0)
-        ends = sorted(
-            _amount(figure, is_ratio=self.is_ratio, racing=self.racing, worse=worse)
-            for figure in (self.low, self.high)
+        interval = None if self.low is None or self.high is None else (self.low, self.high)
+        how = gain(
+            self.default_cost,
+            self.incumbent_cost,
+            racing=self.racing,
+            is_ratio=self.is_ratio,
+            interval=interval,
         )
-        low, high = (_in_words(end, is_ratio=self.is_ratio, racing=self.racing) for end in ends)
-        # "−3 % to 12 %": a dash between would be read as a minus.
-        return f" (95 % {low.removesuffix(' %')}{' to ' if ends[0] < 0 else '–'}{high})"
+        return f"{verb} {how}"
 
     def _doubt(self) -> str:
         if self.low is None or self.high is None:
@@ -247,22 +243,52 @@ def _wilcoxon(own: Floats, other: Floats) -> float:
     return float(wilcoxon(differences).pvalue)
 
 
-def gain(default: float, incumbent: float, *, racing: bool) -> str:
-    """Return how much better one mean cost is than another.
+def gain(
+    default: float,
+    incumbent: float,
+    *,
+    racing: bool,
+    is_ratio: bool | None = None,
+    interval: tuple[float, float] | None = None,
+) -> str:
+    """Return how much better the incumbent's mean cost is than the default's.
 
-    >>> gain(3.2, 2.0, racing=True), gain(2.0, 3.0, racing=True)
-    ('1.60 times faster', '1.50 times slower')
+    Parameters
+    ----------
+    default, incumbent : float
+        The mean costs.
+    racing : bool
+        Whether they are run times.
+    is_ratio : bool | None
+        Whether costs can be divided; None: if both means are positive.
+    interval : (float, float) | None
+        The 95 % interval of their ratio, or else of their difference.
+
+    >>> gain(3.2, 2.0, racing=True)
+    '1.60 times as fast as the default'
+    >>> gain(2.0, 3.0, racing=True, interval=(0.5, 0.8))
+    '1.50 times as slow as the default (95 % interval 1.25 to 2.00)'
     >>> gain(4.0, 3.0, racing=False), gain(1.0, -0.5, racing=False)
-    ('25 % less', '1.5 less')
+    ('25 % less than the default', '1.5 less than the default')
     """
-    is_ratio = min(default, incumbent) > 0
-    figure = default / incumbent if is_ratio else default - incumbent
+    divided = min(default, incumbent) > 0 if is_ratio is None else is_ratio
     worse = incumbent > default
-    amount = _amount(figure, is_ratio=is_ratio, racing=racing, worse=worse)
-    text = _in_words(amount, is_ratio=is_ratio, racing=racing)
-    if is_ratio and racing:
-        return f"{text} times {'slower' if worse else 'faster'}"
-    return f"{text} {'more' if worse else 'less'}"
+
+    def told(figure: float) -> float:
+        return _amount(figure, is_ratio=divided, racing=racing, worse=worse)
+
+    def in_words(amount: float) -> str:
+        return _in_words(amount, is_ratio=divided, racing=racing)
+
+    text = in_words(told(default / incumbent if divided else default - incumbent))
+    if divided and racing:
+        text = f"{text} times as {'slow' if worse else 'fast'} as the default"
+    else:
+        text = f"{text} {'more' if worse else 'less'} than the default"
+    if interval is not None:
+        low, high = sorted(map(told, interval))
+        text += f" (95 % interval {in_words(low)} to {in_words(high)})"
+    return text
 
 
 def _amount(figure: float, *, is_ratio: bool, racing: bool, worse: bool) -> float:

@@ -72,18 +72,17 @@ def _compared(run: Run, comparison: Comparison) -> str:
     at_least = "at least " if comparison.at_least else ""
     default = f"{at_least}{number(comparison.default_mean)}"
     means = f"{number(comparison.incumbent_mean)} instead of {default} on the mean"
-    if comparison.ratio is None:
+    # A lower bound on the default's mean says nothing while it is below the incumbent's.
+    unknown = comparison.at_least and comparison.default_mean < comparison.incumbent_mean
+    if comparison.ratio is None or unknown:
         return f"costs {means}"
-    verb = "is" if run.racing else "costs"
-    how = gain(comparison.default_mean, comparison.incumbent_mean, racing=run.racing)
-    return f"{verb} {at_least}{how} than the default{_interval(run, comparison)}: {means}"
-
-
-def _interval(run: Run, comparison: Comparison) -> str:
-    if comparison.ratio_interval is None:
-        return ""
-    low, high = (gain(ratio, 1.0, racing=run.racing) for ratio in comparison.ratio_interval)
-    return f" (95 %: {low} to {high})"
+    how = gain(
+        comparison.default_mean,
+        comparison.incumbent_mean,
+        racing=run.racing,
+        interval=comparison.ratio_interval,
+    )
+    return f"{'is' if run.racing else 'costs'} {at_least}{how}: {means}"
 
 
 def _not_met(run: Run, comparison: Comparison, name: str) -> str:

@@ -10,6 +10,7 @@ from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 
 from acband_configspace.core.ends import End
+from acband_configspace.runlog.words import counted
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import Ticket, end_of
 
@@ -28,7 +29,7 @@ def rehearse(
     """Race the configurations once; return a report, and whether all is in order."""
     values = _race(runner, racers, key)
     place = f"instance {key.instance!r}" if key.instance is not None else "no instance"
-    lines = [f"One race of {len(racers)} configurations on {place}, seed {key.seed}:"]
+    lines = [f"One race of {counted(len(racers), 'configuration')} on {place}, seed {key.seed}:"]
     if isinstance(runner, RaceRunner):
         config = next(iter(racers.values()))
         lines.append(f"  command    {runner.command(config, key.instance, key.seed)}")

@@ -119,9 +119,9 @@ class ACBandFacade(RandomFacade):
     test_share : float | None
         In their place: the share of the scenario's instances that is held back for it.
     warm_start : run directory | RunHistory | list of (config, instance, seed, cost) | None
-        Earlier results of the same space. The k best of these configurations race from the start,
-        on the instances and seeds that most is known of; what is known is not run again and takes
-        nothing of ``n_trials``.
+        Earlier results of the same space, whose costs mean the same. The k best of these
+        configurations race from the start, on the instances and seeds that most is known of; what
+        is known is not run again and takes nothing of ``n_trials``.
     allow_crashes : bool
         Whether to go on if every trial of the first round crashes.
     dask_client : Client | None
@@ -242,7 +242,13 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         intensifier.allow_crashes = allow_crashes
         self._warm: list[ToldTrial] = []
         if warm_start is not None:
-            self._warm = earlier_results(warm_start, scenario, most=intensifier.meta["k"])
+            scale: dict[str, Any] = {"racing": racing}
+            if racing:  # otherwise a cost is what the target says
+                limit = scenario.trial_walltime_limit
+                scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
+            self._warm = earlier_results(
+                warm_start, scenario, most=intensifier.meta["k"], scale=scale
+            )
         self._identity = identity_of(
             scenario,
             **({} if warm_start is None else {"warm_start": digest(self._warm)}),
@@ -365,7 +371,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         return self.intensifier.schedule
 
     def _repr_html_(self) -> str:
-        text = how_it_stands(self.optimizer, verb="The run is")
+        text = how_it_stands(self.optimizer, interrupted=False)
         results = "" if self.test_results is None else self.test_results._repr_html_()
         return f"<pre>{html.escape(text)}\n\n{html.escape(str(self.schedule))}</pre>{results}"
 
@@ -397,15 +403,16 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         try:
             with exit_on_sigterm():
                 incumbent = super().optimize(data_to_scatter=data_to_scatter)
+                assert not isinstance(incumbent, list)  # one objective, one incumbent
+                if self._test_instances is not None and incumbent is not None:
+                    self._close_runner()
+                    self._test(incumbent, self._test_instances)
         except KeyboardInterrupt as interrupt:
             self._interrupted(interrupt)
         finally:
             self._close_runner()
             for progress in self._displays:
                 progress.close()  # SMAC tells callbacks of the end, but of no exception
-        assert not isinstance(incumbent, list)  # one objective, one incumbent
-        if self._test_instances is not None and incumbent is not None:
-            self._test(incumbent, self._test_instances)
         return incumbent
 
     def _interrupted(self, interrupt: KeyboardInterrupt) -> NoReturn:
@@ -414,7 +421,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             progress.close()
         summary = how_it_stands(self.optimizer)
         print(summary, file=sys.stderr)
-        if in_notebook():  # which would take SystemExit for an attempt to leave it
+        if in_notebook() or hasattr(sys, "ps1"):  # a prompt would take SystemExit for its own end
             raise interrupt
         raise RunInterrupted(summary) from None
 

@@ -194,6 +194,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self.allow_crashes = False
         """Whether to go on if every trial of the first round crashes."""
         self._additional_configs = additional_configs
+        self._from_selector: FromSelector | None = None
         super().__init__(scenario=scenario, seed=seed)
 
     def with_run(
@@ -334,7 +335,7 @@ class ACBandIntensifier(AbstractIntensifier):
             assert isinstance(plan, SchedulePlan)
             return plan.schedule
         return search_schedule(
-            n_trials=self.n_trials,
+            n_trials=self.n_trials - self.n_warm,
             k=self.settings.racers(racing=self.racing),
             first_pass=self.settings.first_pass,
             growth=self.settings.growth(racing=self.racing),
@@ -370,17 +371,18 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def n_trials(self) -> float:
         """How many trials the races may have: what was told beforehand counts as run."""
-        # Where seeds do not matter, races use what was told; what is warm they always use.
-        n_used = 0 if self._scenario.deterministic else len(self._told) - self._n_warm
+        # Where seeds do not matter, races use what was told; what is warm takes none of the limit.
+        n_used = 0 if self._scenario.deterministic else len(self._told) - self.n_warm
         return max(2, self.trial_limit - n_used)
 
     @property
     def trial_limit(self) -> float:
         """How many trials the run history may come to hold: a warm start takes no room."""
-        return trial_limit(self._scenario) + self._n_warm
+        return trial_limit(self._scenario) + self.n_warm
 
     @property
-    def _n_warm(self) -> int:
+    def n_warm(self) -> int:
+        """How many results come from a warm start."""
         return sum(told.warm for told in self._told)
 
     @property
@@ -559,6 +561,9 @@ class ACBandIntensifier(AbstractIntensifier):
         """Tell callbacks of configurations that race for the first time."""
         if self._config_selector is None:
             return
+        if self._from_selector is not None:  # the selector has told of these itself
+            numbers = map(self.configurations.number_of, self._from_selector.chosen)
+            self._announced.update(number for number in numbers if number is not None)
         for number in race.racers:
             if number not in self._announced:
                 self._announced.add(number)
@@ -667,8 +672,12 @@ class ACBandIntensifier(AbstractIntensifier):
             return Learned(self._scenario.configspace, seed=self._seed)
         if wanted == "selector":
             # Before there is a facade there is no selector: a plan can be looked at without.
-            selector = self._config_selector
-            return None if selector is None else FromSelector(selector)
+            selector, known = self._config_selector, self._from_selector
+            if selector is not None and (known is None or known.selector is not selector):
+                self._from_selector = FromSelector(selector)
+            elif known is not None:
+                known.rewind()
+            return self._from_selector
         return None if wanted == "uniform" else cast(Proposals, wanted)
 
     def _given(self) -> list[Configuration]:

@@ -265,7 +265,6 @@ class ACBandOptimizer(SMBO):
     def _header(self) -> Header:
         scenario, intensifier = self._scenario, self._acband
         default = scenario.configspace.get_default_configuration()
-        limit = intensifier.n_trials
         return Header(
             settings=intensifier.settings,
             racing=intensifier.racing,
@@ -274,13 +273,19 @@ class ACBandOptimizer(SMBO):
             instances=None if scenario.instances is None else tuple(scenario.instances),
             n_given=intensifier.n_given,
             n_in_space=intensifier.n_in_space,
-            n_trials=None if math.isinf(limit) else int(limit),
+            n_trials=self._limit,
             default=intensifier.configurations.number_of(default),
             default_values=plain(dict(default)),
             objective=str(scenario.objectives),
             started=time.time(),
             version=__version__,
         )
+
+    @property
+    def _limit(self) -> int | None:
+        """How many trials the races may have, None for any number."""
+        limit = self._acband.n_trials
+        return None if math.isinf(limit) else int(limit)
 
     def _restore(self, recorded: Recorded) -> None:
         """Bring the run history, the clocks and the intensifier to where the journal ends."""
@@ -310,12 +315,15 @@ class ACBandOptimizer(SMBO):
         if not self._acband.racing:  # a race is one piece there
             self._restore_unraced()
         self._restore_clocks(recorded.races[-1].walltime if recorded.races else 0.0)
+        if self._limit != recorded.n_trials and self.remaining_trials > 0:
+            # Who plays the journal needs the limit under which its further races were chosen.
+            self._journal.add_note("limits", n_trials=self._limit)
         self._acband.fill()
         # SMAC would run a trial before it looks at the limits.
         self._finished = self._acband.finished is not None or self.budget_exhausted
         if self._finished:
             logger.warning(
-                "The run in %s is finished: its result is returned and nothing is run. Use "
+                "The run in %s is finished: its result is returned, no further race is run. Use "
                 "overwrite=True, or another name or output_directory, to start anew.",
                 directory,
             )

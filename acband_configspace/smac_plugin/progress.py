@@ -44,7 +44,7 @@ class Progress(JupyterMixin):
     n_races: int
     """Races that are over."""
     n_trials: int
-    """Trials that are over."""
+    """Trials that are over, without those of a warm start."""
     n_configs: int
     """Configurations that have raced."""
     most_trials: float
@@ -71,15 +71,15 @@ class Progress(JupyterMixin):
         return cls(
             position=intensifier.position,
             n_races=intensifier.n_races,
-            n_trials=smbo.runhistory.finished,
+            n_trials=smbo.runhistory.finished - intensifier.n_warm,
             n_configs=len(smbo.runhistory.config_ids),
-            most_trials=intensifier.trial_limit,
+            most_trials=intensifier.trial_limit - intensifier.n_warm,
             n_running=max(0, min(n_open, smbo._scenario.n_workers)),
             cpu_seconds=smbo.used_target_function_cputime,
             standing=Standing.of(smbo),
             elapsed=smbo.used_walltime,
             limit=smbo._scenario.walltime_limit,
-            finished=intensifier.finished is not None,
+            finished=intensifier.finished is not None or smbo._finished,
         )
 
     @property
@@ -131,11 +131,15 @@ class Progress(JupyterMixin):
     @property
     def used(self) -> str:
         """What it has used."""
-        racers = "1 racer" if self.n_running == 1 else f"{self.n_running} racers"
         return (
-            f"{self.n_trials:,} trials of {self.n_configs:,} configurations · {racers} running · "
+            f"{self.raced} · {counted(self.n_running, 'racer')} running · "
             f"CPU {clock(self.cpu_seconds)} · {clock(self.elapsed)} elapsed"
         )
+
+    @property
+    def raced(self) -> str:
+        """How many trials there were, of how many configurations."""
+        return f"{counted(self.n_trials, 'trial')} of {counted(self.n_configs, 'configuration')}"
 
     def lines(self) -> tuple[str, str, str]:
         """Return what the bar measures, who leads, and where the run is: the first ones first."""
@@ -156,8 +160,8 @@ class Progress(JupyterMixin):
         yield Text(place, style="dim", no_wrap=True, overflow="ellipsis")
 
 
-def how_it_stands(smbo: SMBO, *, verb: str = "Interrupted") -> str:
-    """Return three lines for who stops a run: where it is, the incumbent, how it goes on."""
+def how_it_stands(smbo: SMBO, *, interrupted: bool = True) -> str:
+    """Return three lines for who stops or shows a run: where it is, the incumbent, what next."""
     progress = Progress.of(smbo)
     standing = progress.standing
     if standing is None:
@@ -166,12 +170,18 @@ def how_it_stands(smbo: SMBO, *, verb: str = "Interrupted") -> str:
         met = counted(standing.n_common, "common instance")
         compared = "" if standing.gain is None or standing.is_default else f" on {met}"
         leader = f"The incumbent is {standing}{compared}: {standing.values}"
-    return (
-        f"{verb} in {progress.place.replace(' · ', ', ')}, after {progress.n_trials:,} trials "
-        f"of {progress.n_configs:,} configurations and {clock(progress.elapsed)}.\n"
-        f"{leader}\n"
-        f"Started again, the run goes on from there: {smbo._scenario.output_directory}"
-    )
+    after = f"after {progress.raced} and {clock(progress.elapsed)}"
+    place = f"in {progress.place.replace(' · ', ', ')}, {after}"
+    further = "Started again, the run goes on from there:"
+    if interrupted:
+        where = f"Interrupted {after if progress.finished else place}."
+    elif progress.finished:
+        where, further = f"The run is finished {after}.", "Its files are in"
+    elif not progress.n_trials:
+        where, further = "The run has not started.", "Its files will be in"
+    else:
+        where = f"The run is {place}."
+    return f"{where}\n{leader}\n{further} {smbo._scenario.output_directory}"
 
 
 def in_notebook() -> bool:

@@ -30,9 +30,7 @@ uniform .26, .18 and .10.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,6 +48,7 @@ from smac.main.config_selector import ConfigSelector
 from smac.main.exceptions import ConfigurationSpaceExhaustedException
 
 from acband_configspace.core.engine import KnownBest
+from acband_configspace.core.rank_model import RankModel
 
 #: A change of few parameters changes each with this probability, or so many on average, if that is
 #: more; a change of all changes all numbers.
@@ -69,9 +68,6 @@ BEST_SHARE = 0.5
 N_CHANGES = 24
 LEAST_RESULTS = 8
 MOST_RESULTS = 150
-#: The model tries these lengths, as shares of the space's diagonal, and these shares of noise.
-LENGTHS = (0.09, 0.18, 0.36, 0.72)
-NOISES = (0.05, 0.3)
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,16 +94,27 @@ class FromSelector:
     """
 
     def __init__(self, selector: ConfigSelector) -> None:
+        self.selector = selector
         self._selected = iter(selector)
+        self._n_given = 0
+        self.chosen: list[Configuration] = []
+        """All that the selector has chosen so far."""
+
+    def rewind(self) -> None:
+        """Begin again with what the selector has chosen so far: a run may begin twice."""
+        self._n_given = 0
 
     def propose(
         self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
         """Return what the selector chooses, None if it finds nothing new."""
-        try:
-            return next(self._selected, None)
-        except ConfigurationSpaceExhaustedException:
-            return None
+        if self._n_given == len(self.chosen):
+            try:
+                self.chosen.append(next(self._selected))
+            except (StopIteration, ConfigurationSpaceExhaustedException):
+                return None
+        self._n_given += 1
+        return self.chosen[self._n_given - 1]
 
 
 class Learned:
@@ -125,16 +132,16 @@ class Learned:
         self._space = space
         self._seed = seed
         self._parameters = list(space.values())
-        self._free = np.array([not isinstance(p, Constant) for p in self._parameters], dtype=bool)
+        self._free = np.array([p.size > 1 for p in self._parameters], dtype=bool)
         self._probability = max(CHANGE_PROBABILITY, CHANGES / max(1, int(self._free.sum())))
         # Vectors have the places of numbers in [0, 1], but of categories and orders the index.
-        self._lasts = np.array(
-            [p.size - 1 if isinstance(p, OrdinalHyperparameter) else 1.0 for p in self._parameters]
+        self._is_category = np.array(list(map(_is_category, self._parameters)), dtype=bool)
+        self._is_order = ~self._is_category & np.array(
+            [isinstance(p, OrdinalHyperparameter) for p in self._parameters], dtype=bool
         )
-        self._is_category = np.array(
-            [isinstance(p, CategoricalHyperparameter) for p in self._parameters], dtype=bool
-        )
-        self._model: _Model | None = None
+        sizes = np.array([float(p.size) for p in self._parameters])
+        self._lasts = np.where(self._is_order, sizes - 1.0, 1.0)
+        self._model: RankModel | None = None
         self._fitted_to: KnownBest | None = None
 
     def propose(
@@ -170,7 +177,7 @@ class Learned:
         one = random.choice(np.flatnonzero(self._free), len(parents))
         chosen[np.arange(len(parents)), one] |= ~chosen.any(axis=1)
         moves = random.normal(size=shape) * step * self._lasts
-        moves = np.where(self._lasts > 1, np.sign(moves) * np.ceil(np.abs(moves)), moves)
+        moves = np.where(self._is_order, np.sign(moves) * np.ceil(np.abs(moves)), moves)
         moved = parents + moves * (chosen | (of_all & self._free))
         moved = np.abs(moved)  # reflected at the bounds
         moved = np.where(moved > self._lasts, np.maximum(0.0, 2.0 * self._lasts - moved), moved)
@@ -198,7 +205,7 @@ class Learned:
             return None
         return child
 
-    def _fit(self, configurations: Sequence[Configuration], known: KnownBest) -> _Model | None:
+    def _fit(self, configurations: Sequence[Configuration], known: KnownBest) -> RankModel | None:
         """Return a model of how far configurations are behind, None if too few are known."""
         numbers = sorted(
             (number for number in known.behind if number < len(configurations)),
@@ -207,7 +214,7 @@ class Learned:
         if len(numbers) < LEAST_RESULTS:
             return None
         vectors = np.array([configurations[number].get_array() for number in numbers])
-        return _Model(self._places(vectors))
+        return RankModel(self._places(vectors))
 
     def _places(self, vectors: Floats) -> Floats:
         """Return vectors as points whose distances mean something.
@@ -223,45 +230,14 @@ class Learned:
         return np.hstack(parts)
 
 
+def _is_category(parameter: Hyperparameter[Any, Any]) -> bool:
+    """Return whether values are drawn anew, and not stepped to: of two, none is between."""
+    ordinal = isinstance(parameter, OrdinalHyperparameter)
+    return isinstance(parameter, CategoricalHyperparameter) or (ordinal and parameter.size <= 2)
+
+
 def _legal(parameter: Hyperparameter[Any, Any], place: float) -> float:
     """Return the nearest place that a parameter can have: integers have places of their own."""
     if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter, Constant)):
         return place
     return float(parameter.to_vector(parameter.to_value(min(1.0, max(0.0, place)))))
-
-
-class _Model:
-    """A Gaussian process of ranks: points are given from the best to the worst.
-
-    Ranks become normal scores; length and noise are those of the highest likelihood among a few.
-    """
-
-    def __init__(self, points: Floats) -> None:
-        n, d = points.shape
-        scores = np.array([NormalDist().inv_cdf((rank + 0.5) / n) for rank in range(n)])
-        self._points = points
-        best = -math.inf
-        for length in LENGTHS:
-            covariance = _matern(points, points, length * math.sqrt(d))
-            for noise in NOISES:
-                factor = np.linalg.cholesky(covariance + noise * np.eye(n))
-                whitened = np.linalg.solve(factor, scores)
-                likelihood = -0.5 * whitened @ whitened - np.log(np.diag(factor)).sum()
-                if likelihood > best:
-                    best = float(likelihood)
-                    self._length, self._whitening = length * math.sqrt(d), np.linalg.inv(factor)
-                    self._weights = self._whitening.T @ whitened
-
-    def expected(self, points: Floats) -> Floats:
-        """Return what may be hoped of points, the lower the better: mean less deviation."""
-        covariance = _matern(points, self._points, self._length)
-        explained = self._whitening @ covariance.T
-        variance = np.maximum(0.0, 1.0 - (explained**2).sum(axis=0))
-        return np.asarray(covariance @ self._weights - np.sqrt(variance))
-
-
-def _matern(a: Floats, b: Floats, length: float) -> Floats:
-    """Return Matérn's covariance (ν = 3/2) of two sets of points."""
-    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * a @ b.T
-    scaled = np.sqrt(3.0 * np.maximum(0.0, squares)) / length
-    return np.asarray((1.0 + scaled) * np.exp(-scaled))

@@ -38,6 +38,10 @@ class LinearRunHistory(RunHistory):
     number_of: Callable[[Configuration], int | None] | None = None
     """The number that a configuration has in the journal, the report and the logs: its id here."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out who numbers configurations: a copy has the numbers, and not the run."""
+        return {name: value for name, value in vars(self).items() if name != "number_of"}
+
     def reset(self) -> None:
         """Forget all trials."""
         super().reset()

@@ -32,7 +32,7 @@ class Standing:
     n_common: int
     """On how many instances they have met."""
     gain: str | None
-    """How much better it is there, "23 % less"; None if there are none."""
+    """How much better it is there, "23 % less than the default"; None if that is not known."""
     at_least: bool
     """Whether the default was stopped on some of them: then it is known to be worse than that."""
 
@@ -49,21 +49,25 @@ class Standing:
         common = [key for key, (_, known) in own.items() if known and key in other]
         n = max(1, len(common))
         means = [sum(costs[key][0] for key in common) / n for costs in (other, own)]
+        at_least = not all(other[key][1] for key in common)
+        # A lower bound on the default's mean says nothing while it is below the incumbent's.
+        is_known = bool(common) and not (at_least and means[0] < means[1])
         return cls(
             number=intensifier.configurations.number_of(incumbent) or 0,
             values=_values(incumbent),
             is_default=dict(incumbent) == dict(default),
             n_common=len(common),
-            gain=gain(*means, racing=intensifier.racing) if common else None,
-            at_least=not all(other[key][1] for key in common),
+            gain=gain(*means, racing=intensifier.racing) if is_known else None,
+            at_least=at_least,
         )
 
     def __str__(self) -> str:
         if self.is_default:
             return f"#{self.number} (default)"
         if self.gain is None:
-            return f"#{self.number}, not compared with the default yet"
-        return f"#{self.number}, {'at least ' if self.at_least else ''}{self.gain} than the default"
+            verb = "known to beat" if self.n_common else "compared with"
+            return f"#{self.number}, not {verb} the default yet"
+        return f"#{self.number}, {'at least ' if self.at_least else ''}{self.gain}"
 
 
 def _costs(runhistory: RunHistory, config: Configuration) -> dict[InstanceKey, tuple[float, bool]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from acband_configspace.core.checks import real_number
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Outcome
-from acband_configspace.runlog.records import TrialRecord
+from acband_configspace.runlog.records import TrialRecord, short_info
 from acband_configspace.running import Clock, RaceReport, RacerReport
 
 _STATUS = {
@@ -78,16 +78,19 @@ class ToldTrial:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the journal keeps it."""
-        record = asdict(as_record(self.value))
+        record = as_record(self.value)
+        content = asdict(replace(record, info=short_info(record.info)))
         place = {"config": dict(self.config), "instance": self.key, "warm": self.warm}
-        return {**place, **_as_json(record)}
+        return {**place, **content, "end": record.end.value}
 
     @classmethod
     def of_json(cls, content: Mapping[str, Any], space: ConfigurationSpace) -> ToldTrial:
         """Return what :meth:`as_json` gave."""
         place = ("config", "instance", "warm")
         rest = {name: item for name, item in content.items() if name not in place}
-        record = TrialRecord(**{**rest, "end": End(content["end"])})
+        info = rest.get("info")
+        info = info if isinstance(info, dict) else {}  # a long one was written as a text once
+        record = TrialRecord(**{**rest, "end": End(content["end"]), "info": info})
         config = Configuration(space, values=content["config"], origin="Told")
         key, warm = InstanceKey(*content["instance"]), content.get("warm", False)
         return cls(config, key, as_value(record), warm)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from smac.scenario import Scenario
 from acband_configspace.core.earlier import best_known
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.runlog.journal import JOURNAL, read_journal
+from acband_configspace.runlog.words import counted
 from acband_configspace.smac_plugin.configurations import name_of_values
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
@@ -34,35 +36,54 @@ WarmStart = str | Path | RunHistory | Sequence[tuple[Any, str | None, int | None
 _Result = tuple[Any, str | None, int | None, TrialValue]
 
 
-def earlier_results(source: WarmStart, scenario: Scenario, *, most: int) -> list[ToldTrial]:
+def earlier_results(
+    source: WarmStart, scenario: Scenario, *, most: int, scale: Mapping[str, Any]
+) -> list[ToldTrial]:
     """Return the results of the best configurations of a warm start, at most so many of them.
+
+    Parameters
+    ----------
+    source : WarmStart
+        Where they are.
+    scenario : Scenario
+        What they are to be used for.
+    most : int
+        Of how many configurations.
+    scale : mapping
+        What a cost means, by the names that identify a run: a run of ours must have the same.
 
     Raises
     ------
     ValueError
-        If a configuration is not of the scenario's space, or there is no run in that directory.
+        If a configuration is not of the scenario's space, there is no run in that directory, or
+        its costs mean something else.
     TypeError
         If it is nothing of the kind.
     """
     names = None if scenario.instances is None else set(scenario.instances)
-    trials: dict[object, list[ToldTrial]] = {}
+    trials: dict[object, dict[InstanceKey, ToldTrial]] = {}
     n_other = 0
-    for values, instance, seed, value in _results(source, scenario.configspace):
+    for values, instance, seed, value in _results(source, scenario.configspace, scale):
         if not is_result(value):  # it lost a race: what it costs is not known
             continue
         if (instance is not None) if names is None else (instance not in names):
             n_other += 1
             continue
         config = _in_space(values, scenario.configspace)
-        told = ToldTrial(config, InstanceKey(instance, int(seed or 0)), value, warm=True)
-        trials.setdefault(name_of_values(config), []).append(told)
+        own = trials.setdefault(name_of_values(config), {})
+        if seed is None and not scenario.deterministic:  # each is a repetition
+            seed = next(n for n in itertools.count() if InstanceKey(instance, n) not in own)
+        key = InstanceKey(instance, int(seed or 0))
+        own[key] = ToldTrial(config, key, value, warm=True)  # once, however often it is there
     if n_other:
-        logger.warning("warm_start: %s results of other instances are not used.", f"{n_other:,}")
+        n_results = counted(n_other, "result")
+        logger.warning("warm_start: %s of other instances left out.", n_results)
     groups = list(trials.values())
     costs = {
-        number: {told.key: cost_of(told.value) for told in own} for number, own in enumerate(groups)
+        number: {key: cost_of(told.value) for key, told in own.items()}
+        for number, own in enumerate(groups)
     }
-    return [told for number in best_known(costs, most) for told in groups[number]]
+    return [told for number in best_known(costs, most) for told in groups[number].values()]
 
 
 def digest(trials: Sequence[ToldTrial]) -> str:
@@ -72,9 +93,11 @@ def digest(trials: Sequence[ToldTrial]) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _results(source: WarmStart, space: ConfigurationSpace) -> Iterator[_Result]:
+def _results(
+    source: WarmStart, space: ConfigurationSpace, scale: Mapping[str, Any]
+) -> Iterator[_Result]:
     if isinstance(source, (str, Path)):
-        return _of_directory(Path(source), space)
+        return _of_directory(Path(source), space, scale)
     if isinstance(source, RunHistory):
         return _of_history(source)
     if isinstance(source, Sequence):
@@ -85,10 +108,17 @@ def _results(source: WarmStart, space: ConfigurationSpace) -> Iterator[_Result]:
     )
 
 
-def _of_directory(directory: Path, space: ConfigurationSpace) -> Iterator[_Result]:
+def _of_directory(
+    directory: Path, space: ConfigurationSpace, scale: Mapping[str, Any]
+) -> Iterator[_Result]:
     """Yield the results of a run of ours, or of one of SMAC's facades."""
     if (directory / JOURNAL).is_file():
         recorded = read_journal(directory / JOURNAL)
+        for name, value in scale.items():
+            if (other := recorded.identity.get(name, value)) != value:
+                raise ValueError(
+                    f"warm_start must be a run with the same {name}, {value!r}, but got {other!r}"
+                )
         for race in recorded.races:
             for number, record in zip(race.racers, race.trials, strict=True):
                 yield recorded.configurations[number], *race.key, as_value(record)

@@ -142,7 +142,7 @@ def test_what_was_found_on_test_instances_comes_first(tmp_path: Path) -> None:
     journal.add_note(VERDICT, **asdict(found))
     journal.close()
     page = html_report(tmp_path)
-    first, second = page.index("is 2.00 times faster"), page.index(verdict(Run.load(tmp_path)))
+    first, second = page.index("is 2.00 times as fast"), page.index(verdict(Run.load(tmp_path)))
     assert page.index("How much better") < first < second
     assert page.index("PAR10") < second
     assert page.index("Wilcoxon signed-rank test: p = 0.00") < second
@@ -178,10 +178,10 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
         ),
         (
             {"settings": Settings(playoff=30, k=4), "n_trials": 1500},
-            r"costs \d+ % less than the default \(95 %: \d+ % less to \d+ % less\): "
+            r"costs \d+ % less than the default \(95 % interval \d+ % to \d+ %\): "
             r".* on the \d+ training instances that both have met",
         ),
-        ({"racing": True}, r"is at least [\d.]+ times faster than the default: "),
+        ({"racing": True}, r"is at least [\d.]+ times as fast as the default: "),
         ({"cost": lambda values, key: values["x"] - 7}, r"costs -\S+ instead of -2 on the mean"),
         ({"cost": lambda values, key: abs(values["x"] - 5)}, r"^The default configuration itself"),
         ({"cost": lambda values, key: float("inf")}, r"^No configuration has finished a race"),

@@ -47,17 +47,26 @@ def test_run_times_count_cutoffs_once_in_the_mean_and_par_times_in_the_cost() ->
     ("incumbent", "default", "options", "text"),
     [
         ([1.0] * 9, [2.0] * 9, {"racing": True},
-         "The incumbent is 2.00 times faster than the default (95 % 2.00–2.00) "
+         "The incumbent is 2.00 times as fast as the default (95 % interval 2.00 to 2.00) "
          "on 9 unseen instances."),
         ([2.0] * 9, [1.0] * 9, {"racing": True},
-         "The incumbent is 2.00 times slower than the default (95 % 2.00–2.00) "
+         "The incumbent is 2.00 times as slow as the default (95 % interval 2.00 to 2.00) "
          "on 9 unseen instances."),
         ([1.0] * 9, [2.0] * 9, {"what": "fresh seeds"},
-         "The incumbent costs 50 % less than the default (95 % 50–50 %) on 9 fresh seeds."),
+         "The incumbent costs 50 % less than the default (95 % interval 50 % to 50 %) "
+         "on 9 fresh seeds."),
         ([3.0] * 9, [2.0] * 9, {},
-         "The incumbent costs 50 % more than the default (95 % 50–50 %) on 9 unseen instances."),
+         "The incumbent costs 50 % more than the default (95 % interval 50 % to 50 %) "
+         "on 9 unseen instances."),
         ([-1.0] * 9, [2.0] * 9, {},
-         "The incumbent costs 3 less than the default (95 % 3–3) on 9 unseen instances."),
+         "The incumbent costs 3 less than the default (95 % interval 3 to 3) "
+         "on 9 unseen instances."),
+        ([0.0, *[2.0] * 8], [1.0, *[3.0] * 8], {"racing": True},  # the figure and its interval
+         "The incumbent costs 1 less than the default (95 % interval 1 to 1) "
+         "on 9 unseen instances."),
+        ([1.0], [2.0], {},
+         "The incumbent costs 50 % less than the default on 1 unseen instance, "
+         "too few to tell how sure that is."),
         ([1.0, 2.0], [2.0, 3.0], {},
          "The incumbent costs 40 % less than the default on 2 unseen instances, "
          "too few to tell how sure that is."),

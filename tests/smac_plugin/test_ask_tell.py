@@ -229,6 +229,17 @@ def test_what_is_told_beforehand_takes_part(
     assert resumed.intensifier.get_incumbent() == best
 
 
+def test_what_is_told_with_much_information_is_known_to_the_next_process(tmp_path: Path) -> None:
+    smac = ACBandFacade(a_scenario(tmp_path), noisy, logging_level=False)
+    default = smac.scenario.configspace.get_default_configuration()
+    info = {f"value {number}": "x" * 90 for number in range(40)}
+    smac.tell(TrialInfo(default, seed=7), TrialValue(cost=0.5, additional_info=info))
+    again = ACBandFacade(a_scenario(tmp_path), noisy, logging_level=False)
+    (value,) = again.runhistory.values()
+    assert value.cost == 0.5
+    assert value.additional_info == info
+
+
 def test_results_of_the_default_told_beforehand_change_nothing_else(
     make_scenario: Callable[..., Scenario], optimized: Any
 ) -> None:

@@ -223,7 +223,7 @@ def test_ctrl_c_ends_it_and_shows_the_cursor(tmp_path: Path) -> None:
     assert code == 130
     assert "Traceback" not in shown
     where, leader, further = shown.strip().splitlines()[-3:]
-    assert re.search(r"Interrupted in pass \d, round \d, after \d+ trials of \d+ conf", where)
+    assert re.search(r"Interrupted in pass \d, round \d, after \d+ trials? of \d+ conf", where)
     assert re.match(r"The incumbent is #\d+.*: x=0\.\d+|No race is over yet", leader)
     assert str(tmp_path / "out") in further
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
@@ -250,6 +250,38 @@ def test_ctrl_c_reaches_the_script_as_a_keyboard_interrupt(
     assert "after 40 trials" in caught.value.summary
     facade.optimize()
     assert facade.runhistory.finished == 100
+
+
+def test_at_a_prompt_ctrl_c_is_a_plain_keyboard_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def target(config: Configuration, seed: int = 0) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ACBandFacade(scenario(tmp_path), target, logging_level=False).optimize()
+    assert type(caught.value) is KeyboardInterrupt
+
+
+def test_ctrl_c_while_the_incumbent_is_tested_is_told_as_well(tmp_path: Path) -> None:
+    def target(config: Configuration, instance: str, seed: int = 0) -> float:
+        if instance == "new":
+            raise KeyboardInterrupt
+        return float(config["x"])
+
+    given = scenario(tmp_path, instances=["a", "b"])
+    facade = ACBandFacade(given, target, test_instances=["new"], logging_level=False)
+    with pytest.raises(RunInterrupted) as caught:
+        facade.optimize()
+    assert caught.value.summary.startswith("Interrupted after 100 trials of")
+
+
+def test_a_notebook_shows_whether_a_run_has_started_or_finished(tmp_path: Path) -> None:
+    facade = ACBandFacade(scenario(tmp_path), cost, logging_level=False)
+    assert "The run has not started." in facade._repr_html_()
+    facade.optimize()
+    assert "The run is finished after 100 trials of" in facade._repr_html_()
 
 
 def test_the_clock() -> None:

@@ -26,6 +26,7 @@ from smac import (
     HyperparameterOptimizationFacade,
     Scenario,
 )
+from smac.callback.callback import Callback
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.core.engine import KnownBest
@@ -37,7 +38,7 @@ from acband_configspace.smac_plugin.proposals import Learned
 def spaces(draw: st.DrawFn) -> ConfigurationSpace:
     """Return a space of some parameters of all kinds, conditions and forbidden clauses."""
     space = ConfigurationSpace()
-    kinds = draw(st.lists(st.integers(0, 6), min_size=1, max_size=8))
+    kinds = draw(st.lists(st.integers(0, 9), min_size=1, max_size=8))
     for index, kind in enumerate(kinds):
         name = f"p{index}"
         parameters: list[Hyperparameter[Any, Any]] = [
@@ -47,6 +48,9 @@ def spaces(draw: st.DrawFn) -> ConfigurationSpace:
             Integer(name, (1, 4000), log=True),
             Categorical(name, ["a", "b", "c"], weights=[1, 2, 3]),
             Categorical(name, [1, 2, 5, 9], ordered=True),
+            Categorical(name, ["low", "high"], ordered=True),
+            Categorical(name, ["only"], ordered=True),
+            Categorical(name, ["only"]),
             Float(name, (0.0, 1.0), distribution=Normal(0.3, 0.1)),
         ]
         space.add(parameters[kind])
@@ -93,6 +97,20 @@ def test_whatever_is_proposed_is_valid_and_repeatable(space: ConfigurationSpace,
         # As the values alone say it: nothing lies between what a parameter can be.
         assert dict(Configuration(space, values=dict(configuration))) == dict(configuration)
         assert dict(configuration) == dict(again[number])
+
+
+def test_orders_of_two_values_are_changed_too() -> None:
+    space = ConfigurationSpace({"x": (0.0, 1.0)})
+    space.add(Categorical("level", ["low", "high"], ordered=True, default="low"))
+    space.add(Categorical("fixed", ["only"], ordered=True))
+    configurations = drawn(space, 1)
+    near = [
+        configurations[number]
+        for number in range(len(configurations))
+        if str(configurations[number].origin).startswith("AC-Band: near")
+    ]
+    assert len(near) == len(configurations) // 2
+    assert {config["level"] for config in near} == {"low", "high"}
 
 
 def a_space() -> ConfigurationSpace:
@@ -142,6 +160,30 @@ def test_smacs_model_has_a_say(facade_class: Any, tmp_path: Path) -> None:
     assert "AC-Band: uniform random" in origins
     assert facade.runhistory.finished == 60
     assert bowl(incumbent) < 0.06  # the default has 0.12
+
+
+def test_callbacks_are_told_once_of_what_the_selector_chooses(tmp_path: Path) -> None:
+    class Following(Callback):
+        def __init__(self) -> None:
+            self.told: list[Configuration] = []
+
+        def on_next_configurations_end(self, selector: Any, config: Configuration) -> None:
+            self.told.append(config)
+
+    following, scenario = Following(), a_scenario(tmp_path)
+    facade = HyperparameterOptimizationFacade(
+        scenario,
+        bowl,
+        intensifier=ACBandIntensifier(scenario, proposals="selector"),
+        initial_design=HyperparameterOptimizationFacade.get_initial_design(scenario, n_configs=3),
+        callbacks=[following],
+        logging_level=False,
+        overwrite=True,
+    )
+    facade.optimize()
+    told = [tuple(config.items()) for config in following.told]
+    assert len(told) == len(set(told))
+    assert {tuple(config.items()) for config in facade.runhistory.get_configs()} <= set(told)
 
 
 def test_a_facade_without_a_model_refuses_it(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from targets import (
     noisy,
     noisy_and_killed,
     on_instance,
+    quiet,
     races_of,
     result_of,
     run_and_be_killed,
@@ -46,6 +47,8 @@ import acband_configspace
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.errors import JournalError, RunDiffersError, RunInUseError
 from acband_configspace.runlog.journal import read_journal
+from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.rounds import playable
 
 
 def start(
@@ -291,6 +294,23 @@ def test_raised_trials_go_to_further_passes_from_the_last_winner(tmp_path: Path)
         assert number in {n for race in races_of(scenario)[n_races:] for n in race.racers}
         assert n_calls(calls) == facade.runhistory.finished - n_before
         assert n_trials - 15 < facade.runhistory.finished <= n_trials
+
+
+@pytest.mark.parametrize("options", [PAPER, {}])
+def test_a_run_with_raised_trials_can_be_played_to_its_end(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    quiet(a_scenario(tmp_path), noisy, **options).optimize()
+    for _ in range(2):  # the same limit is noted once
+        facade = quiet(a_scenario(tmp_path, n_trials=150), noisy, **options)
+        facade.optimize()
+    run = Run.load(facade.scenario.output_directory)
+    assert [note.values for note in run.recorded.notes if note.kind == "limits"] == [
+        {"n_trials": 150}
+    ]
+    assert run.problem is None
+    assert len(run.trials) > 100
+    assert playable(run.recorded) == run.races
 
 
 def test_a_further_pass_is_planned_once_however_often_it_is_interrupted(tmp_path: Path) -> None:

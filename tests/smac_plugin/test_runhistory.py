@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import tempfile
 import time
 from dataclasses import dataclass
@@ -142,6 +143,15 @@ def test_it_can_be_reset() -> None:
     assert history.empty()
     assert np.isnan(history.average_cost(CONFIGS[0]))
     assert_alike(history, RunHistory())
+
+
+def test_it_can_be_pickled() -> None:
+    history = LinearRunHistory()
+    history.number_of = lambda config: 7
+    SUCCESS.add_to(history)
+    again = pickle.loads(pickle.dumps(history))
+    assert dict(again) == dict(history)
+    assert [key.config_id for key in again] == [7]
 
 
 def test_asked_for_costs_on_some_instances_it_still_knows_the_mean_of_all() -> None:

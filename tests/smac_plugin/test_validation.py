@@ -142,7 +142,7 @@ def test_a_share_of_the_instances_is_held_back(make_scenario: Callable[..., Scen
     assert scenario.instances == names
     verdict = facade.test_results.verdict
     assert re.fullmatch(
-        r"The incumbent costs \d+ % less than the default \(95 % \d+–\d+ %\) "
+        r"The incumbent costs \d+ % less than the default \(95 % interval \d+ % to \d+ %\) "
         r"on 15 unseen instances\.",
         verdict.text,
     )

@@ -14,6 +14,8 @@ from targets import Counted, a_scenario, exact, n_calls, noisy, on_instance, rac
 
 from acband_configspace import ACBandFacade
 from acband_configspace.core.earlier import best_known
+from acband_configspace.core.instances import InstanceKey
+from acband_configspace.smac_plugin.progress import Progress
 
 GOOD = {"x": 0.3, "n": 1}
 
@@ -40,6 +42,47 @@ def test_a_list_of_results_is_used_and_not_run_again(tmp_path: Path) -> None:
     assert not any(json.loads(line)[0] == GOOD for line in calls.read_text().splitlines())
     assert facade.runhistory.get_cost(incumbent) == 0.0
     assert len(facade.runhistory) == 22
+
+
+def test_a_result_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    target = Counted(exact, calls)
+    scenario = a_scenario(tmp_path, deterministic=True, n_trials=20)
+    facade = quiet(scenario, target, warm_start=[(GOOD, None, 0, 0.0)] * 9)
+    facade.optimize()
+    assert n_calls(calls) == 20
+    assert len(facade.runhistory) == 21
+
+
+def test_results_without_seeds_are_repetitions(tmp_path: Path) -> None:
+    earlier = [(GOOD, None, None, 0.1), (GOOD, None, None, 0.2), (GOOD, None, None, 0.6)]
+    facade = quiet(a_scenario(tmp_path), noisy, warm_start=earlier)
+    assert {key.seed for key in facade.runhistory} == {0, 1, 2}
+    (good,) = facade.runhistory.get_configs()
+    assert facade.runhistory.get_cost(good) == pytest.approx(0.3)
+
+
+def test_what_is_shown_counts_new_trials_only(tmp_path: Path) -> None:
+    earlier = [(GOOD, None, seed, 0.1) for seed in range(400)]
+    facade = quiet(a_scenario(tmp_path), noisy, warm_start=earlier)
+    begun = Progress.of(facade.optimizer)
+    assert (begun.n_trials, begun.most_trials, begun.share) == (0, 60, 0.0)
+    assert facade.schedule.n_trials == 60
+    facade.optimize()
+    assert Progress.of(facade.optimizer).n_trials == len(facade.runhistory) - 400 <= 60
+
+
+def test_a_run_whose_costs_mean_something_else_is_refused(tmp_path: Path) -> None:
+    def racing(name: str, **options: Any) -> ACBandFacade:
+        scenario = a_scenario(tmp_path / name, trial_walltime_limit=5)
+        return quiet(scenario, noisy, racing=True, **options)
+
+    run = racing("earlier", par=2.0).scenario.output_directory
+    with pytest.raises(ValueError, match=r"a run with the same par, 10.0, but got 2.0"):
+        racing("later", warm_start=run)
+    with pytest.raises(ValueError, match="a run with the same racing, False, but got True"):
+        quiet(a_scenario(tmp_path), noisy, warm_start=run)
+    racing("same", par=2.0, warm_start=run)
 
 
 @pytest.mark.parametrize("by", ["directory", "history"])
@@ -114,7 +157,7 @@ def test_results_of_other_instances_are_counted_in_a_warning(
 ) -> None:
     scenario = a_scenario(tmp_path, instances=["a", "b"])
     facade = quiet(scenario, on_instance, warm_start=[(GOOD, "a", 1, 0.1), (GOOD, "z", 1, 0.1)])
-    assert "1 results of other instances are not used" in caplog.text
+    assert "1 result of other instances left out" in caplog.text
     assert len(facade.runhistory) == 1
 
 
@@ -124,3 +167,10 @@ def test_few_results_are_trusted_less() -> None:
     bad = dict.fromkeys(range(9), 3.0)
     assert best_known({1: bad, 2: lucky, 3: steady}, most=2) == [3, 2]
     assert best_known({1: {0: float("inf")}, 2: bad}, most=5) == [2, 1]
+
+
+def test_costs_that_nobody_else_has_are_set_beside_those_of_the_same_instance() -> None:
+    costs = {1: ("hard", 11.0), 2: ("hard", 9.0), 3: ("easy", 1.2), 4: ("easy", 0.8)}
+    known = {number: {InstanceKey(name, number): cost} for number, (name, cost) in costs.items()}
+    assert best_known(known, most=4) == [2, 4, 3, 1]
+    assert best_known({1: {"a": 3.0}, 2: {"b": 2.0}, 3: {"c": 1.0}}, most=2) == [3, 2]

@@ -26,21 +26,23 @@ def run(arguments: argparse.Namespace) -> int:
     from acband_configspace.errors import JournalError
     from acband_configspace.runlog.recovery import recover
     from acband_configspace.runlog.replay import NoRunError, journal_in
+    from acband_configspace.runlog.words import counted
 
     path = journal_in(arguments.run)
     try:
         recovery = recover(path)
     except JournalError as error:
         raise NoRunError(str(error)) from None
+    races = counted(recovery.n_races, "race")
     if recovery.copy is None:
-        print(f"No damage found ({recovery.n_races} races).")
+        print(f"No damage found ({races}).")
         return exit_codes.DONE
     lines = ", ".join(map(str, recovery.damaged))
     print(f"Damaged: {'lines' if len(recovery.damaged) > 1 else 'line'} {lines} of {path}")
-    print(f"Kept: {recovery.n_races} races")
-    if number := recovery.n_dependent:
-        races = "intact race" if number == 1 else "intact races"
-        print(f"{number} {races} depended on damaged ones and will be run again")
+    print(f"Kept: {races}")
+    if recovery.n_dependent:
+        dependent = counted(recovery.n_dependent, "intact race")
+        print(f"{dependent} depended on damaged ones and will be run again")
     print(f"As it was: {recovery.copy}")
     print("Start the run again and it goes on from there.")
     return exit_codes.DONE

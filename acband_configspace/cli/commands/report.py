@@ -27,9 +27,10 @@ def run(arguments: argparse.Namespace) -> int:
     run_ = Run.load(arguments.run)
     if arguments.csv is not None:
         from acband_configspace.runlog.csv import write_trials
+        from acband_configspace.runlog.words import counted
 
         write_trials(run_, arguments.csv)
-        print(f"{arguments.csv}: {len(run_.trials)} trials")
+        print(f"{arguments.csv}: {counted(len(run_.trials), 'trial')}")
     from acband_configspace.runlog.report import html_report
 
     output = arguments.output or arguments.run / "report.html"
