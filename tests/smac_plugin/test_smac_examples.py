@@ -24,6 +24,9 @@ from ConfigSpace import (
     NormalFloatHyperparameter,
 )
 from dask.distributed import Client
+from sklearn.datasets import load_iris
+from sklearn.model_selection import cross_val_score
+from sklearn.svm import SVC
 from smac import Callback, RandomFacade, Scenario
 from smac.callback.metadata_callback import MetadataCallback
 from smac.initial_design import SobolInitialDesign
@@ -69,8 +72,8 @@ def quadratic(facade_class: Facade, folder: Path) -> Configuration:
     return incumbent
 
 
-def cross_validated(facade_class: Facade, folder: Path) -> Configuration:
-    """An initial design from the facade class, with a number of configurations."""
+def with_a_design(facade_class: Facade, folder: Path) -> Configuration:
+    """An initial design from the facade class."""
     scenario = a_scenario(folder)
     design = facade_class.get_initial_design(scenario)
     return facade_class(scenario, valley, initial_design=design, logging_level=False).optimize()
@@ -218,7 +221,7 @@ def own_design(facade_class: Facade, folder: Path) -> Configuration:
 
 
 KINDS: list[Callable[[Facade, Path], Configuration]] = [
-    quadratic, cross_validated, ask_and_tell, asked_to_the_end, stopped, continued, with_priors,
+    quadratic, with_a_design, ask_and_tell, asked_to_the_end, stopped, continued, with_priors,
     on_a_cluster, warm, with_arguments, on_folds, on_datasets, with_metadata, on_the_command_line,
     own_design,
 ]  # fmt: skip
@@ -234,6 +237,30 @@ def test_with_one_line_changed_it_is_no_worse_than_random_search(
     to_gain = valley(a_space().get_default_configuration())
     assert valley(ours) <= valley(theirs) + 0.1 * to_gain
     assert valley(ours) <= 0.15 * to_gain
+
+
+def svm(config: Configuration, seed: int = 0) -> float:
+    """Return the error of a support vector machine on iris, by five folds."""
+    data = load_iris()
+    learner = SVC(C=config["C"], gamma=config["gamma"])
+    return 1.0 - float(np.mean(cross_val_score(learner, data.data, data.target, cv=5)))
+
+
+def test_a_support_vector_machine_by_cross_validation(tmp_path: Path) -> None:
+    space = ConfigurationSpace(seed=0)
+    space.add(
+        Float("C", (1e-3, 1e3), log=True, default=1e-3),
+        Float("gamma", (1e-4, 1e1), log=True, default=1e-4),
+    )
+    errors = []
+    for facade_class in (RandomFacade, ACBandFacade):
+        scenario = a_scenario(tmp_path / facade_class.__name__, configspace=space)
+        incumbent = facade_class(scenario, svm, logging_level=False).optimize()
+        assert isinstance(incumbent, Configuration)
+        errors.append(svm(incumbent))
+    theirs, ours = errors
+    assert ours <= theirs + 0.02
+    assert ours < svm(space.get_default_configuration())
 
 
 @pytest.mark.parametrize(
