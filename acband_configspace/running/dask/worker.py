@@ -36,6 +36,8 @@ from acband_configspace.running.race import RaceReport, RacerReport
 #: What a worker that is closed leaves behind; Dask's own workers mostly do, too.
 CLOSING_NOTE = {"action": "closing-worker"}
 CLOSING = (Status.closing, Status.closed)
+#: What is said of a racer that died of the signal by which batch systems end a job.
+TERMINATED = "was killed by SIGTERM"
 #: Seconds beyond the grace that a worker waits for its racers to be gone.
 CLOSING_SECONDS = 2.5
 #: Seconds without a race after which the supervisor, and with it the loaded target, is given up.
@@ -259,20 +261,30 @@ class RacePlugin(WorkerPlugin):
     def run(self, race: StartRace) -> RaceReport:
         """Run a race; to be called in a thread that may wait."""
         try:
-            return self._races.run(race)
+            report = self._races.run(race)
         except SupervisorDiedError:
-            # A batch system signals all processes of a job, and the supervisor may be quicker.
-            deadline = time.monotonic() + SIGNALS_APART
-            while time.monotonic() < deadline:
-                if get_worker().status in CLOSING:
-                    raise RacesClosedError("the worker was closed") from None
-                time.sleep(0.02)
+            _raise_if_closed()
             raise
+        if any(TERMINATED in (racer.error or "") for racer in report.racers):
+            _raise_if_closed()
+        return report
 
     def cancel(self, keys: Sequence[str]) -> None:
         """Stop races; their tasks report them as cancelled."""
         for key in keys:
             self._races.cancel(key)
+
+
+def _raise_if_closed() -> None:
+    """Blame no race for what the end of this worker did to it.
+
+    A batch system signals all processes of a job, and supervisor or racers may be quicker.
+    """
+    deadline = time.monotonic() + SIGNALS_APART
+    while time.monotonic() < deadline:
+        if get_worker().status in CLOSING:
+            raise RacesClosedError("the worker was closed")
+        time.sleep(0.02)
 
 
 def _close_on_sigterm(worker: Worker) -> None:
