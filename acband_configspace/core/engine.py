@@ -135,7 +135,9 @@ class Engine:
                 Search(
                     racing=racing,
                     k=settings.racers(racing=racing),
-                    first_pass=settings.first_pass,
+                    first_pass=settings.trials_of_first_pass(
+                        racing=racing, n_trials=limits.n_trials
+                    ),
                     growth=settings.growth(racing=racing),
                     instances=instances,
                     draw=draw,
@@ -291,7 +293,7 @@ class _MemoryDriver:
             round=1 if search.round is None else search.round.number,
             n_epochs=1,
             share=min(1.0, n_started / max(1, n_planned)),
-            is_playoff=search.round is not None and search.round.number > 1,
+            is_playoff=search.round is not None and search.round.is_playoff,
         )
 
 

@@ -55,12 +55,23 @@ from acband_configspace.core.search_plan import (
 )
 from acband_configspace.core.statistics import Variance, paired_noise
 
-#: Where one cost tells little of a configuration, the first round gets less, down to this share.
-LEAST_FIRST_ROUND_SHARE = 0.2
-#: Of a group of k, one in so many survives the first round where every cost is known.
-FIRST_CUT = 4
-#: Within reach of the champion is a mean cost that exceeds its by this many standard errors …
+#: Where every cost is known, one in so many of those who met the first instance goes on …
+FIRST_CUT = 10
+#: … but not fewer than so many, of a few configurations one in FEW_CUT.
+FEW = 6
+FEW_CUT = 4
+#: One cost tells little of a configuration if configurations differ by less than this share of
+#: the variance of their costs on an instance. Then fewer enter, and more of them go on.
+LITTLE = 0.25
+FIRST_ROUND_SHARE_IN_NOISE = 0.4
+FIRST_CUT_IN_NOISE = 5
+#: So many instances are tried in search of one on which configurations differ.
+MOST_FIRST_INSTANCES = 5
+#: Within reach of the champion is a mean cost that exceeds its by this many standard errors
 REACH_IN_ERRORS = 1.5
+#: (on a few instances by more, since the champion may just have been lucky on them) …
+REACH_ON_FEW = 3.0
+FEW_MET = 4
 #: … or, where losers are stopped, a run time of so many times its own.
 REACH_IN_TIME = 1.5
 #: Where losers are stopped, a pass starts on one of this share of the champion's instances, the
@@ -92,6 +103,8 @@ class SearchRound:
 
     number: int
     """Within the pass, from 1."""
+    is_playoff: bool
+    """Whether only the best of those who have met before take part."""
     groups: Sequence[Sequence[int]]
     instances: Sequence[int]
     to_the_end: bool
@@ -109,8 +122,8 @@ class Search:
         Whether losers are stopped.
     k : int
         How many configurations race together.
-    first_pass : int
-        Trials of the first pass.
+    first_pass : int | None
+        Trials of the first pass; None: the passes divide up all n_trials.
     growth : float
         How many times as long as the one before each further pass is.
     instances : Instances
@@ -133,7 +146,7 @@ class Search:
         *,
         racing: bool,
         k: int,
-        first_pass: int,
+        first_pass: int | None,
         growth: float,
         instances: Instances,
         draw: Draw,
@@ -158,6 +171,8 @@ class Search:
         self._spent = 0.0
         self._n_idle_passes = 0
         self._last_left: list[int] = []
+        self._first_instance = 0
+        self._n_first_instances = 0
         self.memory = Memory()
         """What is known."""
         self.plans: list[PassPlan] = []
@@ -290,40 +305,45 @@ class Search:
         if self._n_idle_passes >= MOST_IDLE_PASSES:
             self.finished = "every configuration of the space has raced: nothing is left to learn"
             return None
-        share = FIRST_ROUND_SHARE_RACING if self._racing else self._first_round_share()
-        if self._pool_size == 1:  # there is no second instance to meet on
-            share = 1.0
         return plan_pass(
             number,
             left=left,
             first_pass=self._first_pass,
             growth=self._growth,
-            share=share,
+            share=self._first_round_share(),
             at_least=self._n_given if number == 1 else 1,
             limit=self._n_trials,
         )
 
     def _first_round_share(self) -> float:
-        """Return the smaller a share, the less one cost tells of a configuration."""
+        if self._pool_size == 1:  # there is no second instance to meet on
+            return 1.0
+        if self._racing:
+            return FIRST_ROUND_SHARE_RACING
+        return FIRST_ROUND_SHARE_IN_NOISE if self._tells_little() else FIRST_ROUND_SHARE
+
+    def _tells_little(self) -> bool:
+        """Return whether noise hides who is good from one cost; the noise is a difference's."""
         variance = self._first_costs.value
         if self._noise is None or not variance:
-            return FIRST_ROUND_SHARE
-        # The correlation of a cost with the mean cost; the noise is that of a difference.
-        correlation = math.sqrt(max(0.0, 1.0 - self._noise**2 / 2.0 / variance))
-        return min(FIRST_ROUND_SHARE, max(LEAST_FIRST_ROUND_SHARE, correlation))
+            return False
+        return 1.0 - self._noise**2 / 2.0 / variance < LITTLE
 
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
         """Race a pass; return whether anybody was left after its first round."""
         rng = np.random.default_rng([self._seed, 2, plan.number])
-        order = _Order(self._champion_first(rng), self._pool_size)
         alive = self._entrants(plan, rng)
+        number = 1
+        if not self._racing and self.champion is None:
+            number = yield from self._find_first_instance(alive)
+        order = _Order(self._known_first(rng), self._pool_size)
         if self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
             order.start_fresh()  # what the champion knows left nobody to race
         met = order.first(1)
-        yield self._first_round(alive, met[0])
+        yield self._first_round(number, alive, met[0])
         alive = self._after_first_round(alive, met[0])
         somebody_kept_up = bool(alive)
-        number, last = 1, False
+        last = False
         if self._racing and self.champion is not None:  # it sets the pace, alone
             number += 1
             fresh = order.first(self._n_for_champion(plan))
@@ -360,24 +380,50 @@ class Search:
         """Return a cost as proposals are told of it: of times, the ratios matter."""
         return math.log(max(cost, SHORTEST_TIME)) if self._racing else cost
 
-    def _champion_first(self, rng: np.random.Generator) -> list[int]:
-        """Return what the champion has met, in random order; in races a quick one comes first.
+    def _find_first_instance(self, entrants: Sequence[int]) -> Generator[SearchRound, None, int]:
+        """Race one group until it is on an instance that tells configurations apart.
 
-        As long as there is no champion, every pass tries another instance.
+        With costs all passes start on this instance, where everybody who ever entered has met.
         """
+        group = entrants[: self._k]
+        for number in range(1, MOST_FIRST_INSTANCES):
+            self._first_instance = self._fresh_instance()
+            yield self._first_round(number, group, self._first_instance)
+            costs = {self._finishing(racer, self._first_instance) for racer in group}
+            if len(group) == 1 or len(costs) > 1:
+                return number + 1
+            if self._pool_size is not None and number >= self._pool_size:
+                break
+            if self._trials_left(self.plans[-1]) < len(entrants):
+                break
+        return number + 1
+
+    def _known_first(self, rng: np.random.Generator) -> list[int]:
+        """Return the instances with which a pass begins.
+
+        With costs it is always the same one, and the others follow in one order. In races these are
+        all that the champion has met, in random order but for a quick one that comes first; as long
+        as there is no champion, every pass tries another instance.
+        """
+        if not self._racing:
+            return [self._first_instance]
         if self.champion is None:  # nobody has finished on the instances of the passes before
-            number = len(self.plans) - 1
-            return [number if self._pool_size is None else number % self._pool_size]
+            return [self._fresh_instance()]
         met = self._judged_on(self.champion)
         order = [int(instance) for instance in rng.permutation(met)]
-        if self._racing:
-            costs = self.memory.costs(self.champion)
-            n_quick = math.ceil(QUICK_SHARE * len(order))
-            quick = set(sorted(order, key=costs.__getitem__)[:n_quick])
-            first = next(instance for instance in order if instance in quick)
-            order.remove(first)
-            order.insert(0, first)
+        costs = self.memory.costs(self.champion)
+        n_quick = math.ceil(QUICK_SHARE * len(order))
+        quick = set(sorted(order, key=costs.__getitem__)[:n_quick])
+        first = next(instance for instance in order if instance in quick)
+        order.remove(first)
+        order.insert(0, first)
         return order
+
+    def _fresh_instance(self) -> int:
+        """Return an instance that was not the first one of a pass yet, as long as there is one."""
+        number = self._n_first_instances
+        self._n_first_instances += 1
+        return number if self._pool_size is None else number % self._pool_size
 
     def _n_for_champion(self, plan: PassPlan) -> int:
         """Return how many instances the champion is to have met before anybody is judged by it."""
@@ -387,7 +433,7 @@ class Search:
         n_more = min(max(1.0, due), len(met) + 1, self._trials_left(plan))
         return len(met) + math.ceil(n_more)
 
-    def _first_round(self, entrants: Sequence[int], instance: int) -> SearchRound:
+    def _first_round(self, number: int, entrants: Sequence[int], instance: int) -> SearchRound:
         groups, limits = self._groups(entrants), {}
         if self.champion is not None:
             if self.memory.cost(self.champion, instance) is None:
@@ -395,23 +441,32 @@ class Search:
             if self._racing:
                 limit = REACH_IN_TIME * self._finishing(self.champion, instance)
                 limits = dict.fromkeys(entrants, limit)
-        return SearchRound(1, groups, [instance], not self._racing, limits)
+        return SearchRound(number, False, groups, [instance], not self._racing, limits)
 
     def _after_first_round(self, entrants: Sequence[int], instance: int) -> list[int]:
         alive = []
         for group in self._groups(entrants):
             costs = {racer: self._finishing(racer, instance) for racer in group}
             self._first_costs.add(list(costs.values()))
-            costs = {racer: cost for racer, cost in costs.items() if math.isfinite(cost)}
-            if self._racing:
-                # If nobody finishes, or several share the lowest cost, nobody is credited.
-                winners = [racer for racer, cost in costs.items() if cost == min(costs.values())]
-                alive += winners if len(winners) == 1 else []
-            else:
-                alive += _best(costs, max(1, round(len(group) / FIRST_CUT)))
+            # If nobody finishes, or several share the lowest cost, nobody is credited.
+            best = min(costs.values())
+            winners = [racer for racer, cost in costs.items() if cost == best < math.inf]
+            alive += winners if len(winners) == 1 else []
+        if not self._racing:
+            alive = self._best_on(instance)
         if self.champion is None and self.leader is not None and self.leader not in alive:
             alive.insert(0, self.leader)  # it shares the lowest cost, and somebody must go on
         return self._after_round(alive, [instance])
+
+    def _best_on(self, instance: int) -> list[int]:
+        """Return the best of all who have ever met an instance, the champion not counted."""
+        costs = {
+            racer: cost
+            for racer in range(self.n_entered)
+            if racer != self.champion and math.isfinite(cost := self._finishing(racer, instance))
+        }
+        share = FIRST_CUT_IN_NOISE if self._tells_little() else FIRST_CUT
+        return _best(costs, max(1, round(len(costs) / share), min(FEW, len(costs) // FEW_CUT)))
 
     # --- further rounds -----------------------------------------------------------------------
 
@@ -425,21 +480,25 @@ class Search:
             return 0
         if self._racing:
             n_more = min(n_met, self.memory.n_met(self._the_champion) - n_met)
-            return self._n_affordable(alive, order.first(n_met + n_more)[n_met:], plan)
-        n_rounds = len(alive).bit_length()  # this one, and one for each time half are left
+            instances = order.first(n_met + n_more)[n_met:]
+            return self._n_affordable(alive, instances, self._trials_left(plan))
+        n_rounds = max(1, (len(alive) - 1).bit_length())  # as often as half of them are left
         left = plan.n_trials - (self.n_started - self.n_started_before)
-        n_more = max(1, left // (n_rounds * len(alive)))
+        n_more = self._n_affordable(alive, order.first(n_met + left)[n_met:], left / n_rounds)
+        n_more = max(1, n_more)
         if len(alive) == 1:
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
-        return self._n_affordable(alive, order.first(n_met + n_more)[n_met:], plan)
+        instances = order.first(n_met + n_more)[n_met:]
+        return self._n_affordable(alive, instances, self._trials_left(plan))
 
-    def _n_affordable(self, alive: Sequence[int], instances: Sequence[int], plan: PassPlan) -> int:
-        """Return on how many of these instances they can meet with the trials that are left."""
+    def _n_affordable(
+        self, alive: Sequence[int], instances: Sequence[int], n_trials: float
+    ) -> int:
+        """Return on how many of these instances they can meet with so many trials."""
         racers = {*alive, self._the_champion}
-        trials_left = self._trials_left(plan)
 
         def affordable(n: int) -> bool:
-            return self.memory.n_unknown(racers, instances[:n]) <= trials_left
+            return self.memory.n_unknown(racers, instances[:n]) <= n_trials
 
         return last_true(affordable, 0, len(instances))
 
@@ -470,16 +529,18 @@ class Search:
         champion = self._the_champion
         if not any(champion in group for group in groups):  # it keeps up: all are judged by it
             groups = [*groups, [champion]]
-        return SearchRound(number, groups, met, True, limits)
+        return SearchRound(number, True, groups, met, True, limits)
 
     def _after_further_round(
         self, groups: Sequence[Sequence[int]], met: Sequence[int]
     ) -> list[int]:
-        alive = []
-        for group in groups:
-            totals = {racer: self.memory.total(racer, met) for racer in group}
+        alive: list[int] = []
+        # Where every cost is known all groups are ranked together: they have met the same instances.
+        together = groups if self._racing else [[racer for group in groups for racer in group]]
+        for racers in together:
+            totals = {racer: self.memory.total(racer, met) for racer in racers}
             known = {racer: total for racer, total in totals.items() if total != UNKNOWN}
-            alive += _best(known, max(1, len(group) // 2))
+            alive += _best(known, max(1, len(racers) // 2))
         self._learn_noise([racer for group in groups for racer in group], met)
         return self._after_round(alive, met)
 
@@ -503,17 +564,30 @@ class Search:
             best = min(totals, key=totals.__getitem__)
             if totals[best] < pace:
                 self._lead(best, met)
-        alive = [racer for racer in alive if totals[racer] <= self._reach(pace, len(met))]
+        alive = self._within_reach(alive, met)
         if 1 <= len(alive) <= MOST_BEST:
             self._last_left = sorted(alive, key=totals.__getitem__)
         return alive
+
+    def _within_reach(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
+        """Return who is not too far behind the champion.
+
+        With costs, what all were chosen by does not count: of many, the best on the first instance
+        were lucky there, the champion above all.
+        """
+        judged = met if self._racing else met[1:]
+        if not judged:
+            return list(racers)
+        most = self._reach(self.memory.total(self._the_champion, judged), len(judged))
+        return [racer for racer in racers if self.memory.total(racer, judged) <= most]
 
     def _reach(self, pace: Total, n_met: int) -> Total:
         """Return the most that leaves a configuration within reach of the champion."""
         if self._racing:
             return Total(pace.n_failed, REACH_IN_TIME * pace.cost)
         error = math.inf if self._noise is None else self._noise * math.sqrt(n_met)
-        return Total(pace.n_failed, pace.cost + REACH_IN_ERRORS * error)
+        reach = REACH_IN_ERRORS if n_met >= FEW_MET else REACH_ON_FEW
+        return Total(pace.n_failed, pace.cost + reach * error)
 
     def _learn_noise(self, racers: Sequence[int], met: Sequence[int]) -> None:
         """Estimate how much costs vary, and notice a target whose costs do not depend on seeds."""

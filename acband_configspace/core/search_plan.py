@@ -7,9 +7,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-#: The share of a pass' trials that goes to its first round. Races are cheap: losers are stopped.
-FIRST_ROUND_SHARE = 0.5
+#: The share of a pass' trials that goes to its first round.
+FIRST_ROUND_SHARE = 0.7
 FIRST_ROUND_SHARE_RACING = 0.75
+#: Where costs are compared and the number of trials is known, this share of them goes to the first
+#: pass, which finds out about noise, and the rest to the second; of fewer trials all to the first.
+SOUNDING_SHARE = 0.4
+FEWEST_TO_SOUND = 150
 #: So many passes are printed.
 MOST_LISTED = 8
 #: The trials of the longest pass. In a small space there can be thousands of passes that turn out
@@ -83,7 +87,7 @@ def search_schedule(
     *,
     n_trials: float,
     k: int,
-    first_pass: int,
+    first_pass: int | None,
     growth: float,
     racing: bool,
     n_given: int = 1,
@@ -110,16 +114,20 @@ def plan_pass(
     number: int,
     *,
     left: float,
-    first_pass: int,
+    first_pass: int | None,
     growth: float,
     share: float,
     at_least: int,
     limit: float,
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
-    wanted = min(LONGEST_PASS, round(first_pass * growth ** min(number - 1, 500)))
-    # What would be left is too little for the pass after this one.
-    n_trials = int(left) if left < 2 * wanted else wanted
+    if first_pass is None:
+        sounding = number == 1 and left >= FEWEST_TO_SOUND
+        n_trials = int(SOUNDING_SHARE * left) if sounding else int(left)
+    else:
+        wanted = min(LONGEST_PASS, round(first_pass * growth ** min(number - 1, 500)))
+        # What would be left is too little for the pass after this one.
+        n_trials = int(left) if left < 2 * wanted else wanted
     n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
     n_entrants = int(min(n_entrants, left))
     return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)

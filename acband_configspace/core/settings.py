@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from acband_configspace.core.stopping import checked_early_stopping
 SPENDINGS = ("nothing", "configurations")
 #: Where new configurations may come from.
 PROPOSALS = ("uniform", "learned", "selector")
+#: How many trials the first pass takes, where passes grow.
+FIRST_PASS = 25
 #: How many times as long as the one before a pass is; shorter ones learn sooner.
 GROWTH = 2.0
 GROWTH_RACING = 1.5
@@ -46,8 +49,10 @@ class Settings:
     memory: bool | None = None
     """Whether results are kept from round to round, and configurations meet on common instances.
     None: yes, unless an option of the paper's schedule is given."""
-    first_pass: int = 25
-    """With memory: how many trials the first pass may take; further ones are longer."""
+    first_pass: int | None = None
+    """With memory: how many trials the first pass may take; further ones are longer. None: where
+    losers are stopped, time decides or proposals are learned, 25; otherwise all n_trials are divided
+    up beforehand."""
     proposals: Any = "uniform"
     """Where new configurations come from: "uniform"; "learned", half of them near the best so far;
     "selector", half of them from SMAC's own selector, in a stock facade; or an object of the user's
@@ -116,7 +121,7 @@ class Settings:
             ("playoff", 0),
         ):  # fmt: skip
             value = getattr(self, name)
-            if value is not None or name in ("first_pass", "playoff"):
+            if value is not None or name == "playoff":
                 object.__setattr__(self, name, whole_number(name, value, at_least=at_least))
         if self.alpha is not None:
             probability("alpha", self.alpha)
@@ -129,6 +134,11 @@ class Settings:
         if not self.memory:
             return 2
         return 4 if racing else 8
+
+    def trials_of_first_pass(self, *, racing: bool, n_trials: float) -> int | None:
+        """Return how long the first pass is; None where all n_trials are divided up beforehand."""
+        divided = not racing and self.proposals == "uniform" and math.isfinite(n_trials)
+        return FIRST_PASS if self.first_pass is None and not divided else self.first_pass
 
     def growth(self, *, racing: bool) -> float:
         """Return how many times as long as the one before each pass is."""

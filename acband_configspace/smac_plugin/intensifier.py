@@ -337,7 +337,9 @@ class ACBandIntensifier(AbstractIntensifier):
         return search_schedule(
             n_trials=self.n_trials - self.n_warm,
             k=self.settings.racers(racing=self.racing),
-            first_pass=self.settings.first_pass,
+            first_pass=self.settings.trials_of_first_pass(
+                racing=self.racing, n_trials=n_trials
+            ),
             growth=self.settings.growth(racing=self.racing),
             racing=self.racing,
             n_given=self.n_given,
