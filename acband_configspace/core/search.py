@@ -87,7 +87,7 @@ LEAD_SHARE = 0.5
 #: The number of configurations from which noise is estimated: enough, and cheap.
 NOISE_SAMPLE = 32
 #: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
-ENOUGH_REPEATS = 4
+ENOUGH_REPEATS = 8
 #: A run that was stopped counts as slower than the champion's by this logarithm of a factor.
 STOPPED_BEHIND = math.log(2.0)
 #: Of those left in the last pass, so many count as good besides the champion.
@@ -170,6 +170,7 @@ class Search:
         self._first_costs = Variance()
         self._spent = 0.0
         self._n_idle_passes = 0
+        self._n_entered_before = 0
         self._last_left: list[int] = []
         self._first_instance = 0
         self._n_first_instances = 0
@@ -286,11 +287,11 @@ class Search:
     def _run(self) -> Generator[SearchRound, None, None]:
         while (plan := self._plan()) is not None:
             self.plans.append(plan)
-            self.n_started_before, n_entered_before = self.n_started, self.n_entered
+            self.n_started_before, self._n_entered_before = self.n_started, self.n_entered
             somebody_kept_up = yield from self._pass(plan)
             nothing_run = self.n_started == self.n_started_before
             hopeless = self.champion is not None and not somebody_kept_up
-            idle = nothing_run or (hopeless and self.n_entered == n_entered_before)
+            idle = nothing_run or (hopeless and self.n_entered == self._n_entered_before)
             self._n_idle_passes = self._n_idle_passes + 1 if idle else 0
 
     def _plan(self) -> PassPlan | None:
@@ -335,7 +336,7 @@ class Search:
         alive = self._entrants(plan, rng)
         number = 1
         if not self._racing and self.champion is None:
-            number = yield from self._find_first_instance(alive)
+            number = yield from self._sound(alive)
         order = _Order(self._known_first(rng), self._pool_size)
         if self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
             order.start_fresh()  # what the champion knows left nobody to race
@@ -348,7 +349,10 @@ class Search:
             number += 1
             fresh = order.first(self._n_for_champion(plan))
             yield self._further_round(number, [[self.champion]], fresh, {})
-        while alive and not last and (n_more := self._n_more(alive, order, len(met), plan)):
+        while self._rivals(alive) and not last:
+            n_more = self._n_more(alive, order, len(met), plan)
+            if not n_more:
+                break
             met = order.first(len(met) + n_more)
             last = len(alive) == 1 and not self._racing
             number += 1
@@ -380,33 +384,42 @@ class Search:
         """Return a cost as proposals are told of it: of times, the ratios matter."""
         return math.log(max(cost, SHORTEST_TIME)) if self._racing else cost
 
-    def _find_first_instance(self, entrants: Sequence[int]) -> Generator[SearchRound, None, int]:
+    def _sound(self, entrants: Sequence[int]) -> Generator[SearchRound, None, int]:
         """Race one group until it is on an instance that tells configurations apart.
 
-        With costs all passes start on this instance, where everybody who ever entered has met.
+        The first round follows there; return its number. If there are only seeds, find out whether
+        they matter.
         """
-        group = entrants[: self._k]
-        for number in range(1, MOST_FIRST_INSTANCES):
+        group, number = entrants[: self._k], 1
+        while True:
             self._first_instance = self._fresh_instance()
             yield self._first_round(number, group, self._first_instance)
             costs = {self._finishing(racer, self._first_instance) for racer in group}
-            if len(group) == 1 or len(costs) > 1:
-                return number + 1
-            if self._pool_size is not None and number >= self._pool_size:
+            number += 1
+            is_last = number > min(self._pool_size or math.inf, MOST_FIRST_INSTANCES)
+            tells_nothing = len(costs) == 1 < len(group)
+            if is_last or not tells_nothing or self._trials_left(self.plans[-1]) < len(entrants):
                 break
-            if self._trials_left(self.plans[-1]) < len(entrants):
-                break
-        return number + 1
+        repeating = group[:ENOUGH_REPEATS]
+        n_others = len(entrants) - len(group) + len(repeating)
+        only_seeds = self._instances.n_names == 1 and self._pool_size is None
+        if only_seeds and not tells_nothing and self._trials_left(self.plans[-1]) >= n_others:
+            both = [self._first_instance, self._fresh_instance()]
+            yield SearchRound(number, False, [repeating], both, True, {})
+            self._learn_noise(repeating, both)
+            number += 1
+        return number
 
     def _known_first(self, rng: np.random.Generator) -> list[int]:
         """Return the instances with which a pass begins.
 
-        With costs it is always the same one, and the others follow in one order. In races these are
-        all that the champion has met, in random order but for a quick one that comes first; as long
-        as there is no champion, every pass tries another instance.
+        With costs there is one order, and each pass starts on another one of those that the champion
+        has met, above all on one where it failed. In races these are all that the champion has
+        met, in random order but for a quick one that comes first. As long as there is no champion,
+        every pass tries another instance.
         """
         if not self._racing:
-            return [self._first_instance]
+            return [self._first_with_costs()]
         if self.champion is None:  # nobody has finished on the instances of the passes before
             return [self._fresh_instance()]
         met = self._judged_on(self.champion)
@@ -418,6 +431,15 @@ class Search:
         order.remove(first)
         order.insert(0, first)
         return order
+
+    def _first_with_costs(self) -> int:
+        if self.champion is None:
+            return self._first_instance
+        met = self._judged_on(self.champion)
+        failed = [
+            instance for instance in met if math.isinf(self._finishing(self.champion, instance))
+        ]
+        return failed[0] if failed else met[(len(self.plans) - 1) % len(met)]
 
     def _fresh_instance(self) -> int:
         """Return an instance that was not the first one of a pass yet, as long as there is one."""
@@ -453,22 +475,32 @@ class Search:
             winners = [racer for racer, cost in costs.items() if cost == best < math.inf]
             alive += winners if len(winners) == 1 else []
         if not self._racing:
-            alive = self._best_on(instance)
+            alive = self._best_on(instance, entrants)
         if self.champion is None and self.leader is not None and self.leader not in alive:
             alive.insert(0, self.leader)  # it shares the lowest cost, and somebody must go on
         return self._after_round(alive, [instance])
 
-    def _best_on(self, instance: int) -> list[int]:
-        """Return the best of all who have ever met an instance, the champion not counted."""
+    def _best_on(self, instance: int, entrants: Sequence[int]) -> list[int]:
+        """Return the best of all who have ever met an instance, the champion not counted.
+
+        In a space that is used up, of those that enter once more.
+        """
+        new = self.n_entered > self._n_entered_before
         costs = {
             racer: cost
-            for racer in range(self.n_entered)
+            for racer in (range(self.n_entered) if new else entrants)
             if racer != self.champion and math.isfinite(cost := self._finishing(racer, instance))
         }
-        share = FIRST_CUT_IN_NOISE if self._tells_little() else FIRST_CUT
-        return _best(costs, max(1, round(len(costs) / share), min(FEW, len(costs) // FEW_CUT)))
+        if not new:
+            return _best(costs, -(-len(costs) // 2))
+        cut = FIRST_CUT_IN_NOISE if self._tells_little() else FIRST_CUT
+        return _best(costs, max(1, round(len(costs) / cut), min(FEW, len(costs) // FEW_CUT)))
 
     # --- further rounds -----------------------------------------------------------------------
+
+    def _rivals(self, alive: Sequence[int]) -> list[int]:
+        """Return who is left besides the champion."""
+        return [racer for racer in alive if racer != self.champion]
 
     def _n_more(self, alive: Sequence[int], order: _Order, n_met: int, plan: PassPlan) -> int:
         """Return on how many more instances those left are to meet.
@@ -491,9 +523,7 @@ class Search:
         instances = order.first(n_met + n_more)[n_met:]
         return self._n_affordable(alive, instances, self._trials_left(plan))
 
-    def _n_affordable(
-        self, alive: Sequence[int], instances: Sequence[int], n_trials: float
-    ) -> int:
+    def _n_affordable(self, alive: Sequence[int], instances: Sequence[int], n_trials: float) -> int:
         """Return on how many of these instances they can meet with so many trials."""
         racers = {*alive, self._the_champion}
 
@@ -572,14 +602,21 @@ class Search:
     def _within_reach(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
         """Return who is not too far behind the champion.
 
-        With costs, what all were chosen by does not count: of many, the best on the first instance
-        were lucky there, the champion above all.
+        With costs, what all were chosen by counts only for failures: of many, the best on the first
+        instance were lucky there, the champion above all.
         """
+        champion = self._the_champion
         judged = met if self._racing else met[1:]
         if not judged:
             return list(racers)
-        most = self._reach(self.memory.total(self._the_champion, judged), len(judged))
-        return [racer for racer in racers if self.memory.total(racer, judged) <= most]
+        most = self._reach(self.memory.total(champion, judged), len(judged))
+        n_failed = self.memory.total(champion, met).n_failed
+        return [
+            racer
+            for racer in racers
+            if self.memory.total(racer, judged) <= most
+            or self.memory.total(racer, met).n_failed < n_failed
+        ]
 
     def _reach(self, pace: Total, n_met: int) -> Total:
         """Return the most that leaves a configuration within reach of the champion."""

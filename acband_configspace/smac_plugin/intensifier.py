@@ -338,7 +338,7 @@ class ACBandIntensifier(AbstractIntensifier):
             n_trials=self.n_trials - self.n_warm,
             k=self.settings.racers(racing=self.racing),
             first_pass=self.settings.trials_of_first_pass(
-                racing=self.racing, n_trials=n_trials
+                racing=self.racing, n_trials=self.n_trials
             ),
             growth=self.settings.growth(racing=self.racing),
             racing=self.racing,

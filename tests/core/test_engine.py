@@ -120,7 +120,7 @@ def test_a_small_space_with_a_pool_of_instances(
         assert {racer for race in played.races for racer in race.racers} == set(range(n_in_space))
     if n_in_space > 1 and n_instances == 20_000:
         assert played.n_trials >= n_trials - 2  # not enough for all to meet once more
-    if not racing and n_in_space * n_instances <= n_trials:
+    if not racing and n_in_space > 1 and n_in_space * n_instances <= n_trials:
         assert played.n_trials > 0.5 * n_in_space * n_instances
 
 
@@ -138,14 +138,14 @@ def test_a_small_space_with_seeds_is_raced_until_the_trials_are_used(
 def test_a_space_of_one_configuration_is_no_reason_to_go_on() -> None:
     played = play(World(noisy(), numbered(100), n_in_space=1, n_trials=1000))
     assert played.engine.leader == 0
-    assert played.n_trials <= 25
+    assert played.n_trials == 1
 
 
 @pytest.mark.parametrize("n_trials", [3, 30, 200])
 def test_more_configurations_are_given_than_there_are_trials(n_trials: int) -> None:
     played = play(World(noisy(), numbered(5), n_trials=n_trials, n_given=100))
     assert played.n_trials == n_trials
-    first_round = [race.racers for race in played.races if race.id[:3] == (1, 1, 1)]
+    first_round = [race.racers for race in played.races if race.id[:3] <= (1, 1, 2)]
     assert {racer for racers in first_round for racer in racers} == set(range(min(n_trials, 100)))
 
 
@@ -278,7 +278,13 @@ def test_it_waits_for_the_outcomes_of_a_round() -> None:
     while (race := engine.ask()) is not None:
         handed_out.append(race)
     assert engine.finished is None
-    assert [race.racers for race in handed_out] == [(i, i + 1) for i in range(0, 12, 2)]
+    assert [race.racers for race in handed_out] == [(0, 1)], "is this instance of any use?"
+    engine.tell(handed_out[0], world.run(engine, handed_out[0]))
+    handed_out = []
+    while (race := engine.ask()) is not None:
+        handed_out.append(race)
+    n_entrants = engine.plans[0].n_entrants
+    assert [race.racers[0] for race in handed_out] == list(range(2, n_entrants, 2))
     assert len({race.instance for race in handed_out}) == 1
     for race in handed_out:
         engine.tell(race, world.run(engine, race))
@@ -293,10 +299,12 @@ def test_the_position_moves_on() -> None:
         position = engine.position
         assert 0.0 <= position.share <= 1.0
         assert (position.pass_number, position.epoch, position.round) == race.id[:3]
-        assert position.is_playoff == (race.id.round > 1)
+        # One group comes before all others, to see whether the instance is of any use.
+        n_before = 1 if position.pass_number == 1 else 0
+        assert position.is_playoff == (race.id.round > 1 + n_before)
         seen.append(position)
         engine.tell(race, world.run(engine, race))
-    assert seen[-1].pass_number == len(engine.plans) > 2
+    assert seen[-1].pass_number == len(engine.plans) > 1
     assert engine.epoch_winners
 
 
