@@ -413,10 +413,10 @@ class Search:
     def _known_first(self, rng: np.random.Generator) -> list[int]:
         """Return the instances with which a pass begins.
 
-        With costs there is one order, and each pass starts on another one of those that the champion
-        has met, above all on one where it failed. In races these are all that the champion has
-        met, in random order but for a quick one that comes first. As long as there is no champion,
-        every pass tries another instance.
+        With costs there is one order, and each pass starts on another one of those that the
+        champion has met, above all on one where it failed. In races these are all that the champion
+        has met, in random order but for a quick one that comes first. As long as there is no
+        champion, every pass tries another instance.
         """
         if not self._racing:
             return [self._first_with_costs()]
@@ -565,7 +565,7 @@ class Search:
         self, groups: Sequence[Sequence[int]], met: Sequence[int]
     ) -> list[int]:
         alive: list[int] = []
-        # Where every cost is known all groups are ranked together: they have met the same instances.
+        # Where every cost is known all are ranked together: they have met the same instances.
         together = groups if self._racing else [[racer for group in groups for racer in group]]
         for racers in together:
             totals = {racer: self.memory.total(racer, met) for racer in racers}

@@ -51,8 +51,8 @@ class Settings:
     None: yes, unless an option of the paper's schedule is given."""
     first_pass: int | None = None
     """With memory: how many trials the first pass may take; further ones are longer. None: where
-    losers are stopped, time decides or proposals are learned, 25; otherwise all n_trials are divided
-    up beforehand."""
+    losers are stopped, time decides or proposals are learned, 25; otherwise all n_trials are
+    divided up beforehand."""
     proposals: Any = "uniform"
     """Where new configurations come from: "uniform"; "learned", half of them near the best so far;
     "selector", half of them from SMAC's own selector, in a stock facade; or an object of the user's
