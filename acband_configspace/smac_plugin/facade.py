@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 import smac
 from ConfigSpace import Configuration
@@ -503,7 +503,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         return ACBandOptimizer(
             self._scenario,
             self._runner,
-            self._runhistory,
+            cast(LinearRunHistory, self._runhistory),  # see _update_dependencies
             self.intensifier,
             identity=self._identity,
             warm=self._warm,
