@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -106,6 +107,32 @@ def test_races_come_back_as_they_were(
         for record in races:
             for number in record.racers:
                 assert recorded.configurations[number] == {"x": 0.1 * number, "name": "é"}
+
+
+def test_what_was_recorded_is_read_race_by_race(path: Path) -> None:
+    written(path, [race(n) for n in range(4)])
+    journal = Journal(path)
+    journal.read()
+    assert journal.earlier(race(2).id) == race(2)
+    assert journal.earlier(race(0).id) == race(0)
+    assert journal.earlier(RaceId(9, 1, 1, 0, 0)) is None
+    assert [*journal.not_asked_for()] == [race(1), race(3)]
+    journal.add_race(race(4), values_of(race(4)))
+    assert journal.earlier(race(1).id) == race(1)  # what follows changes nothing
+    assert journal.earlier(race(4).id) is None
+
+
+def test_a_journal_that_is_read_takes_a_few_hundred_bytes_a_race(path: Path) -> None:
+    written(path, [race(n) for n in range(500)])
+    journal = Journal(path)
+    tracemalloc.start()
+    try:
+        recorded = journal.read()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(recorded.races) == 500
+    assert held / 500 < 500  # all of it as values takes 1,200
 
 
 def plans() -> Any:
