@@ -204,6 +204,9 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         refuse_unsupported(scenario)
         check_run_options(
             racing=racing,
+            overwrite=overwrite,
+            allow_crashes=allow_crashes,
+            directory=directory,
             clock=clock,
             par=par,
             grace=grace,
