@@ -170,7 +170,17 @@ class ACBandOptimizer(SMBO):
             self.save()
 
     def save(self) -> None:
-        """Write SMAC's files, each in one piece."""
+        """Write SMAC's files, each in one piece; where they have no room, the run goes on."""
+        try:
+            self._write_files()
+        except OSError as error:
+            self._last_save = time.monotonic()
+            logger.warning(
+                "SMAC's files could not be saved (%s). The journal of the run has all its races.",
+                error,
+            )
+
+    def _write_files(self) -> None:
         directory = self._scenario.output_directory
         start = time.monotonic()
         state = {
@@ -285,7 +295,7 @@ class ACBandOptimizer(SMBO):
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
-        self.save()
+        self._write_files()  # better refused now than after hours
 
     def _header(self) -> Header:
         scenario, intensifier = self._scenario, self._acband
@@ -440,5 +450,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # SMAC insists on the ending of the name.
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.json")
-    write(temporary)
-    os.replace(temporary, path)
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
