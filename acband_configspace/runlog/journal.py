@@ -168,6 +168,11 @@ class Journal:
             self.close()
             self._paused = True
 
+    def go_on(self) -> None:
+        """End a pause before there is a line to write."""
+        if self._paused:
+            self._resume()
+
     def __del__(self) -> None:
         self._close_file()
 
@@ -193,8 +198,7 @@ class Journal:
             os.close(descriptor)
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        if self._paused:
-            self._resume()
+        self.go_on()
         if self._descriptor is None:
             raise ValueError(f"{self.path} must be started or read before it is written to")
         if self._pid != os.getpid():
@@ -206,7 +210,6 @@ class Journal:
         self._n_bytes += len(encoded)
 
     def _resume(self) -> None:
-        self._paused = False
         if not self.path.exists():
             raise RunDirectoryGoneError(str(self.path))
         self._take_lock()

@@ -100,6 +100,8 @@ class ACBandOptimizer(SMBO):
         if self._all_crashed:
             self.reset()
         self._stop = False  # what a callback stopped may go on
+        if not self._finished:
+            self._journal.go_on()  # whoever has the run is noticed before anything is run
         if self._runner is not None and not self._runner.is_running():
             # An interrupt lost them, and SMAC stops at n_trials before their turn comes again.
             self._acband.hand_out_again()

@@ -106,6 +106,25 @@ def test_a_run_ends_well_where_smacs_files_cannot_be_saved(
     assert again.optimize() == incumbent
 
 
+def test_a_run_that_somebody_else_has_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+    """Both facades may be there before either starts."""
+    calls = []
+
+    def counted(config: Any, seed: int = 0) -> float:
+        calls.append(seed)
+        return float(config["x"])
+
+    facade = ACBandFacade(a_scenario(tmp_path), counted, logging_level=False)
+    other = Journal(facade.scenario.output_directory / JOURNAL)
+    assert other.read() is not None
+    with pytest.raises(RunInUseError):
+        facade.optimize()
+    assert not calls
+    other.close()
+    assert facade.optimize() is not None
+    assert calls
+
+
 def test_the_command_says_what_was_salvaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
