@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,8 +87,9 @@ class Engine:
         Of everything that is random here.
     plans : sequence
         The plans of passes of an earlier process.
-    recorded : mapping from RaceId to (racers, Outcome)
-        Its races: they are taken in as soon as they are asked for.
+    recorded : callable | None
+        Asked for a race by its place, returns the racers and the outcome if it was run before: it
+        is then taken in at once.
     replayed : callable | None
         Called with each of them as soon as it is taken in.
 
@@ -119,11 +120,11 @@ class Engine:
         n_in_space: int | None = None,
         seed: int = 0,
         plans: Sequence[Plan] = (),
-        recorded: Mapping[RaceId, tuple[tuple[int, ...], Outcome]] | None = None,
+        recorded: Callable[[RaceId], tuple[tuple[int, ...], Outcome] | None] | None = None,
         replayed: Callable[[Race], None] | None = None,
     ) -> None:
         self._instances = instances
-        self._recorded = dict(recorded or {})
+        self._recorded = recorded
         self._replayed = replayed
         self._running: dict[RaceId, Race] = {}
         self.n_races = 0
@@ -169,7 +170,7 @@ class Engine:
         """Return a race to run; None if outcomes must be told first, or the run is finished."""
         while self._ended is None and (race := self._driver.ask()) is not None:
             self._running[race.id] = race
-            record = self._recorded.pop(race.id, None)
+            record = None if self._recorded is None else self._recorded(race.id)
             if record is None:
                 return race
             racers, outcome = record

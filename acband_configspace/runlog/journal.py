@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, overload
 
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.race import RaceId
@@ -75,6 +76,7 @@ class Journal:
         self._pid = os.getpid()
         self._n_bytes = 0
         self._races: set[RaceId] = set()
+        self._before = RacesOnDisk(self.path)
         self._configurations: set[int] = set()
         self._paused = False
 
@@ -85,21 +87,38 @@ class Journal:
         self._take_lock()
         replace_whole(self.path, line)
         self._races, self._configurations = set(), set()
+        self._before = RacesOnDisk(self.path)
         self._open(len(line))
 
     def read(self) -> Recorded | None:
-        """Return what was recorded, None if there is nothing; further lines are appended to it."""
+        """Return what was recorded, None if there is nothing; further lines are appended to it.
+
+        Its races are :class:`RacesOnDisk`.
+        """
         if not self.path.exists():
             return None
         self._take_lock()
+        races, configurations = RacesOnDisk(self.path), set[int]()
+
+        def keep(race: RaceRecord, start: int) -> None:
+            races.add(race.id, start)
+            configurations.update(race.configurations)
+
         reader = _Reader(self.path)
-        recorded = reader.recorded()
+        recorded = reader.recorded(races, keep)
         if recorded is None:
             return None
-        self._races = {race.id for race in recorded.races}
-        self._configurations = set(recorded.configurations)
+        self._races, self._before, self._configurations = set(), races, configurations
         self._open(reader.n_bytes)
         return recorded
+
+    def earlier(self, place: RaceId) -> RaceRecord | None:
+        """Return the race in a place, if it was there when the journal was read."""
+        return self._before.take(place)
+
+    def not_asked_for(self) -> Iterator[RaceRecord]:
+        """Yield the races that were there, too, but that :meth:`earlier` was not asked for."""
+        return self._before.rest()
 
     def add_plan(self, plan: Plan) -> None:
         """Record the plan of a pass."""
@@ -115,7 +134,7 @@ class Journal:
         configurations : mapping from int to mapping
             The values of its racers. Those that the journal does not have yet are written.
         """
-        if record.id in self._races:
+        if record.id in self._races or self._before.has(record.id):
             raise ValueError(f"race {record.id} must be recorded once but is in {self.path}")
         new = {
             number: configurations[number]
@@ -149,6 +168,11 @@ class Journal:
             self.close()
             self._paused = True
 
+    def go_on(self) -> None:
+        """End a pause before there is a line to write."""
+        if self._paused:
+            self._resume()
+
     def __del__(self) -> None:
         self._close_file()
 
@@ -168,13 +192,13 @@ class Journal:
         self._paused = False
 
     def _close_file(self) -> None:
+        self._before.close()
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        if self._paused:
-            self._resume()
+        self.go_on()
         if self._descriptor is None:
             raise ValueError(f"{self.path} must be started or read before it is written to")
         if self._pid != os.getpid():
@@ -186,7 +210,6 @@ class Journal:
         self._n_bytes += len(encoded)
 
     def _resume(self) -> None:
-        self._paused = False
         if not self.path.exists():
             raise RunDirectoryGoneError(str(self.path))
         self._take_lock()
@@ -220,10 +243,73 @@ def read_journal(path: str | Path) -> Recorded:
     JournalError
         If there is no whole line in it, or a line is damaged.
     """
-    recorded = _Reader(Path(path)).recorded()
+    races: list[RaceRecord] = []
+    recorded = _Reader(Path(path)).recorded(races, lambda race, _: races.append(race))
     if recorded is None:
         raise JournalError(str(path), 1, "is missing: nothing was recorded")
     return recorded
+
+
+class RacesOnDisk(Sequence[RaceRecord]):
+    """The races of a journal in their order, each read when it is asked for.
+
+    All of them at once would take more memory than the run that goes on with them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._starts = array("Q")
+        self._numbers: dict[RaceId, int] = {}
+        self._taken = bytearray()
+        self._reader = RaceReader()
+        self._file: BinaryIO | None = None
+
+    def add(self, place: RaceId, start: int) -> None:
+        """Note where in the file the line of the next race starts."""
+        self._numbers[place] = len(self._starts)
+        self._starts.append(start)
+        self._taken.append(False)
+
+    def has(self, place: RaceId) -> bool:
+        """Return whether a race is among them."""
+        return place in self._numbers
+
+    def take(self, place: RaceId) -> RaceRecord | None:
+        """Return a race by its place, None if it is not among them."""
+        number = self._numbers.get(place)
+        if number is None:
+            return None
+        self._taken[number] = True
+        return self[number]
+
+    def rest(self) -> Iterator[RaceRecord]:
+        """Yield those that nobody has taken."""
+        return (self[number] for number, taken in enumerate(self._taken) if not taken)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, number: int) -> RaceRecord: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[RaceRecord]: ...
+    def __getitem__(self, number: int | slice) -> RaceRecord | list[RaceRecord]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(len(self))[number]]
+        return self._reader.read(decoded(self._line(self._starts[number])))
+
+    def _line(self, start: int) -> bytes:
+        if self._file is None:
+            self._file = self._path.open("rb")
+        self._file.seek(start)
+        return self._file.readline()
+
+    def close(self) -> None:
+        """Close the file, until a race is asked for again."""
+        self._reader = RaceReader()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 class _Reader:
@@ -235,14 +321,18 @@ class _Reader:
         self.n_bytes = 0
         """The length of what was read."""
 
-    def recorded(self) -> Recorded | None:
+    def recorded(
+        self, races: Sequence[RaceRecord], keep: Callable[[RaceRecord, int], None]
+    ) -> Recorded | None:
+        """Return what the journal holds; ``keep`` adds a race and its start to ``races``."""
         lines = self._lines()
         try:
             first = next(lines, None)
             if first is None:
                 return None
-            recorded = Recorded(dict(first["identity"]), header_from(first["header"]))
-            self._read_into(recorded, lines)
+            identity, header = dict(first["identity"]), header_from(first["header"])
+            recorded = Recorded(identity, header, races=races)
+            self._read_into(recorded, lines, keep)
         except JournalError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -250,7 +340,12 @@ class _Reader:
             raise self._error(f"makes no sense: {what}") from error
         return recorded
 
-    def _read_into(self, recorded: Recorded, lines: Iterator[dict[str, Any]]) -> None:
+    def _read_into(
+        self,
+        recorded: Recorded,
+        lines: Iterator[dict[str, Any]],
+        keep: Callable[[RaceRecord, int], None],
+    ) -> None:
         races = RaceReader()
         seen: set[RaceId] = set()
         for line in lines:
@@ -259,9 +354,7 @@ class _Reader:
                 if race.id in seen:
                     raise ValueError(f"race {race.id} is there twice")
                 seen.add(race.id)
-                recorded.races.append(race)
-                for number, values in line.get("configurations", {}).items():
-                    recorded.configurations[int(number)] = dict(values)
+                keep(race, self.n_bytes)
             elif "plan" in line:
                 recorded.plans.append(plan_from(line))
             else:

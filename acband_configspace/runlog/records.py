@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ MOST_VALUES = 50
 
 _STATISTICS = {kind.__name__: kind for kind in (Wins, MeanCost, QuantileCost)}
 _ENDS = {end.value: end for end in End}
-_NOTHING: Mapping[str, Any] = {}
+_NOTHING: Mapping[Any, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,10 @@ class RaceRecord:
     """Seconds the run had taken when the race was over."""
     n_trials: int
     """How many trials had finished by then."""
+    configurations: Mapping[int, Mapping[str, Any]] = field(
+        default_factory=lambda: _NOTHING, compare=False, repr=False
+    )
+    """The values of those that race for the first time, where the journal was read."""
 
     @property
     def outcome(self) -> Outcome:
@@ -133,15 +138,16 @@ class Recorded:
     header: Header
     plans: list[Plan] = field(default_factory=list)
     """One for each pass so far."""
-    races: list[RaceRecord] = field(default_factory=list)
+    races: Sequence[RaceRecord] = ()
     """In the order in which they ended."""
-    configurations: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """The values of every configuration that has raced, by its number."""
     notes: list[Note] = field(default_factory=list)
 
-    def outcomes(self) -> dict[RaceId, tuple[tuple[int, ...], Outcome]]:
-        """Return the races as the engine takes them in again."""
-        return {race.id: (race.racers, race.outcome) for race in self.races}
+    @cached_property
+    def configurations(self) -> Mapping[int, Mapping[str, Any]]:
+        """The values of every configuration that has raced, by its number."""
+        return {
+            number: values for race in self.races for number, values in race.configurations.items()
+        }
 
     def note(self, kind: str) -> Note | None:
         """Return the last note of a kind."""
@@ -347,8 +353,16 @@ class RaceReader:
         if not all(type(number) is int and number >= 0 for number in (*place, *racers)):
             raise ValueError(f"race {place} of {racers} is not named by whole numbers")
         instance = numbers.setdefault(line["instance"], line["instance"])
+        new = line.get("configurations")
         return RaceRecord(
-            place, instance, key, racers, trials, float(line["walltime"]), int(line["n_trials"])
+            place,
+            instance,
+            key,
+            racers,
+            trials,
+            float(line["walltime"]),
+            int(line["n_trials"]),
+            {int(number): dict(values) for number, values in new.items()} if new else _NOTHING,
         )
 
 

@@ -89,6 +89,7 @@ class _Salvage:
     def __init__(self, path: Path, lines: list[bytes]) -> None:
         self._lines = lines
         self._races: dict[int, RaceRecord] = {}
+        self._whole: list[RaceRecord] = []
         self._ends: set[int] = set()
         self._reader = RaceReader()
         self._seen: set[RaceId] = set()
@@ -96,7 +97,9 @@ class _Salvage:
         """Their numbers, from 1."""
         try:
             first = decoded(lines[0])
-            self.recorded = Recorded(dict(first["identity"]), header_from(first["header"]))
+            self.recorded = Recorded(
+                dict(first["identity"]), header_from(first["header"]), races=self._whole
+            )
         except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(
                 str(path), 1, f"is damaged, and it says what run this was: start anew ({error})"
@@ -117,7 +120,7 @@ class _Salvage:
                 raise ValueError(f"race {race.id} is there twice")
             self._seen.add(race.id)
             self._races[position] = race
-            self.recorded.races.append(race)
+            self._whole.append(race)
         elif "plan" in line:
             self.recorded.plans.append(plan_from(line))
         else:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 import smac
 from ConfigSpace import Configuration
@@ -204,6 +204,9 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         refuse_unsupported(scenario)
         check_run_options(
             racing=racing,
+            overwrite=overwrite,
+            allow_crashes=allow_crashes,
+            directory=directory,
             clock=clock,
             par=par,
             grace=grace,
@@ -503,7 +506,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         return ACBandOptimizer(
             self._scenario,
             self._runner,
-            self._runhistory,
+            cast(LinearRunHistory, self._runhistory),  # see _update_dependencies
             self.intensifier,
             identity=self._identity,
             warm=self._warm,

@@ -23,14 +23,14 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits, Plan, Position, ReplayError
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.passes import SchedulePlan
-from acband_configspace.core.race import Race, RaceId
+from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search_plan import SearchSchedule, search_schedule
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.estimates import estimated
-from acband_configspace.runlog.records import Recorded
+from acband_configspace.runlog.records import RaceRecord, Recorded
 from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.descriptions import describe
@@ -71,6 +71,12 @@ class Recorder(Protocol):
 
     def finished(self, reason: str) -> None:
         """Take note that there is nothing left to race."""
+
+    def earlier(self, place: RaceId) -> RaceRecord | None:
+        """Return the race of an earlier process in that place, None if there is none."""
+
+    def taken_in(self, record: RaceRecord) -> None:
+        """Take note that the engine has taken in a race of an earlier process."""
 
     def told(self, trials: Sequence[ToldTrial]) -> None:
         """Take note of all that was told before the first race, and begin with it."""
@@ -222,7 +228,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._first_reason: str | None = None
         self._lowest: float = math.inf
         self._said_finished = False
-        self._moments: dict[RaceId, tuple[int, float]] = {}
+        self._taken: RaceRecord | None = None
         self._moment = (0, 0.0)
         self._leads: list[_Lead] = []
         self._asked: deque[Race] = deque()
@@ -397,9 +403,8 @@ class ACBandIntensifier(AbstractIntensifier):
         """Start the engine, with what an earlier process recorded, if there is anything."""
         self._begun_with = self._runhistory
         self._recorder = recorder
-        races = [] if recorded is None else recorded.races
-        self._any_success = bool(races)  # a run of crashes alone is not continued
-        self._moments = {race.id: (race.n_trials, race.walltime) for race in races}
+        # A run of crashes alone is not continued.
+        self._any_success = recorded is not None and len(recorded.races) > 0
         given = self._given()
         self._configurations = Configurations(
             self._scenario.configspace, given, seed=self._seed, proposals=self._proposals()
@@ -425,7 +430,7 @@ class ACBandIntensifier(AbstractIntensifier):
             n_in_space=self.n_in_space,
             seed=self._seed,
             plans=[] if recorded is None else recorded.plans,
-            recorded={} if recorded is None else recorded.outcomes(),
+            recorded=self._take_earlier,
             replayed=self._follow_recorded,
         )
         self._n_planned = 0 if recorded is None else len(recorded.plans)
@@ -438,8 +443,9 @@ class ACBandIntensifier(AbstractIntensifier):
     def take_in(self) -> None:
         """Take in what an earlier process recorded, before anything else is asked for.
 
-        The run history is not looked at: what it has to hold, the configurations of that time, are
-        drawn on the way, since later ones may be drawn in view of earlier races.
+        The run history is not looked at, but filled by the recorder: what it has to hold, the
+        configurations of that time, are drawn on the way, since later ones may be drawn in view of
+        earlier races.
         """
         try:
             while (race := self.engine.ask()) is not None:
@@ -622,11 +628,21 @@ class ACBandIntensifier(AbstractIntensifier):
         if self._recorder is not None:
             self._recorder.finished(reason)
 
+    def _take_earlier(self, place: RaceId) -> tuple[tuple[int, ...], Outcome] | None:
+        """Return what a race brought in an earlier process, None if it was not run there."""
+        self._taken = None if self._recorder is None else self._recorder.earlier(place)
+        return None if self._taken is None else (self._taken.racers, self._taken.outcome)
+
     def _follow_recorded(self, race: Race) -> None:
         """Follow the leader through a race of an earlier process, at the moment of that time."""
+        record, self._taken = self._taken, None
+        assert record is not None
+        assert record.id == race.id
+        assert self._recorder is not None
+        self._recorder.taken_in(record)
         # It was judged once those before it were over, too.
-        n_trials, walltime = self._moments[race.id]
-        self._moment = (max(self._moment[0], n_trials), max(self._moment[1], walltime))
+        n_trials, walltime = self._moment
+        self._moment = (max(n_trials, record.n_trials), max(walltime, record.walltime))
         number = self.engine.leader
         if number is not None and number != self._led_by:
             self._led_by = number

@@ -19,7 +19,6 @@ from ConfigSpace import Configuration
 from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialKey, TrialValue
 from smac.runhistory.enumerations import StatusType
-from smac.runhistory.runhistory import RunHistory
 from smac.runner.abstract_runner import AbstractRunner
 from smac.scenario import Scenario
 from smac.utils.numpyencoder import NumpyEncoder
@@ -28,14 +27,16 @@ from acband_configspace._version import __version__
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.core.race import Race
+from acband_configspace.core.race import Race, RaceId
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.journal import Journal, Recorded
-from acband_configspace.runlog.records import Header, RaceRecord
+from acband_configspace.runlog.records import Header, RaceRecord, TrialRecord
 from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import said_once
+from acband_configspace.smac_plugin.pending import TrialOn
+from acband_configspace.smac_plugin.runhistory import LinearRunHistory, saved_trials
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
@@ -65,7 +66,7 @@ class ACBandOptimizer(SMBO):
         self,
         scenario: Scenario,
         runner: AbstractRunner | None,
-        runhistory: RunHistory,
+        runhistory: LinearRunHistory,
         intensifier: ACBandIntensifier,
         *,
         identity: Mapping[str, Any],
@@ -74,6 +75,7 @@ class ACBandOptimizer(SMBO):
     ) -> None:
         self._identity = identity
         self._warm = warm
+        self._history = runhistory
         self._journal = Journal(scenario.output_directory / "journal.jsonl")
         self._last_save = time.monotonic()
         self._save_seconds = 0.0
@@ -83,6 +85,7 @@ class ACBandOptimizer(SMBO):
         self._all_crashed = False
         self._finished_before: str | None = None
         self._told: Sequence[ToldTrial] = ()
+        self._known: Mapping[TrialOn, TrialValue] = {}
         try:
             super().__init__(scenario, runner, runhistory, intensifier, overwrite)
         except BaseException:
@@ -97,6 +100,8 @@ class ACBandOptimizer(SMBO):
         if self._all_crashed:
             self.reset()
         self._stop = False  # what a callback stopped may go on
+        if not self._finished:
+            self._journal.go_on()  # whoever has the run is noticed before anything is run
         if self._runner is not None and not self._runner.is_running():
             # An interrupt lost them, and SMAC stops at n_trials before their turn comes again.
             self._acband.hand_out_again()
@@ -167,7 +172,17 @@ class ACBandOptimizer(SMBO):
             self.save()
 
     def save(self) -> None:
-        """Write SMAC's files, each in one piece."""
+        """Write SMAC's files, each in one piece; where they have no room, the run goes on."""
+        try:
+            self._write_files()
+        except OSError as error:
+            self._last_save = time.monotonic()
+            logger.warning(
+                "SMAC's files could not be saved (%s). The journal of the run has all its races.",
+                error,
+            )
+
+    def _write_files(self) -> None:
         directory = self._scenario.output_directory
         start = time.monotonic()
         state = {
@@ -189,6 +204,28 @@ class ACBandOptimizer(SMBO):
         """Record the plan of a pass."""
         with self._open_journal() as journal:
             journal.add_plan(plan)
+
+    def earlier(self, place: RaceId) -> RaceRecord | None:
+        """Return the race of an earlier process in that place."""
+        return self._journal.earlier(place)
+
+    def taken_in(self, record: RaceRecord) -> None:
+        """Let the run history have the trials of a race of an earlier process."""
+        configurations = self._acband.configurations
+        for number, values in record.configurations.items():
+            # Another version of ConfigSpace or numpy may draw others from the same seed.
+            if (drawn := plain(dict(configurations[number]))) != values:
+                raise RunDiffersError(
+                    str(self._scenario.output_directory),
+                    [f"configuration {number}: {values} before, {drawn} now"],
+                )
+        for number, trial in zip(record.racers, record.trials, strict=True):
+            key = TrialKey(number, record.key.instance, record.key.seed)
+            if (number, record.key) in self._known or _is_same(self._runhistory.get(key), trial):
+                continue  # what is known is used again
+            self._history.add_again(configurations[number], key, as_value(trial))
+            self._used_target_function_walltime += trial.time
+            self._used_target_function_cputime += trial.cpu_time
 
     def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
         """Record a race that is over."""
@@ -260,7 +297,7 @@ class ACBandOptimizer(SMBO):
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
-        self.save()
+        self._write_files()  # better refused now than after hours
 
     def _header(self) -> Header:
         scenario, intensifier = self._scenario, self._acband
@@ -295,23 +332,12 @@ class ACBandOptimizer(SMBO):
         self._told = [ToldTrial.of_json(told, space) for told in recorded.identity.get(TOLD, [])]
         self._acband.begin_with(self._told)
         self._acband.begin(recorded, recorder=self)
-        self._acband.take_in()
-        configurations = self._acband.configurations
-        for number, values in recorded.configurations.items():
-            # Another version of ConfigSpace or numpy may draw others from the same seed.
-            if (drawn := plain(dict(configurations[number]))) != values:
-                raise RunDiffersError(
-                    directory, [f"configuration {number}: {values} before, {drawn} now"]
-                )
         for told in self._told:
             self._add_to_history(told.config, told.key, told.value)
-        known = self._acband.known_beforehand()
-        for number, key, value in _not_used_before(recorded.races):
-            if (number, key) in known:
-                continue
-            self._add_to_history(configurations[number], key, value)
-            self._used_target_function_walltime += float(value.time)
-            self._used_target_function_cputime += float(value.cpu_time)
+        self._known = self._acband.known_beforehand()
+        self._acband.take_in()
+        for race in self._journal.not_asked_for():  # they had become needless
+            self.taken_in(race)
         if not self._acband.racing:  # a race is one piece there
             self._restore_unraced()
         self._restore_clocks(recorded.races[-1].walltime if recorded.races else 0.0)
@@ -340,22 +366,24 @@ class ACBandOptimizer(SMBO):
         """Take in the results of races that were not over, as far as they were saved."""
         path = self._scenario.output_directory / "runhistory.json"
         try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            for entry in saved["data"]:
-                self._restore_entry(entry, saved["configs"])
+            for entry, values in saved_trials(path, self._is_unraced):
+                self._restore_entry(entry, values)
         except (OSError, ValueError, TypeError, KeyError):  # not there, or torn: they are run again
             logger.debug("%s cannot be read.", path)
 
-    def _restore_entry(self, entry: dict[str, Any], saved_values: dict[str, Any]) -> None:
-        configurations = self._acband.configurations
-        number, status = int(entry["config_id"]), StatusType(entry["status"])
+    def _is_unraced(self, entry: Mapping[str, Any]) -> bool:
+        """Return whether a saved trial has a result that the races do not have."""
+        number = int(entry["config_id"])
         known = TrialKey(number, entry["instance"], entry["seed"]) in self._runhistory
-        if known or status == StatusType.RUNNING or not 0 <= number < len(configurations):
-            return
-        config = configurations[number]
-        if plain(dict(config)) == saved_values[str(number)]:
+        drawn = 0 <= number < len(self._acband.configurations)
+        return drawn and not known and entry["status"] != StatusType.RUNNING
+
+    def _restore_entry(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        config = self._acband.configurations[int(entry["config_id"])]
+        if plain(dict(config)) == values:
             names = ("cost", "time", "cpu_time", "starttime", "endtime", "additional_info")
-            value = TrialValue(status=status, **{name: entry[name] for name in names})
+            numbers = {name: entry[name] for name in names}
+            value = TrialValue(status=StatusType(entry["status"]), **numbers)
             self._add_to_history(config, InstanceKey(entry["instance"], entry["seed"]), value)
 
     def _add_to_history(self, config: Configuration, key: InstanceKey, value: TrialValue) -> None:
@@ -404,21 +432,13 @@ def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 def _has_only_crashed(recorded: Recorded) -> bool:
     """Return whether all that is recorded are crashes: the target may be repaired by now."""
-    ends = {trial.end for race in recorded.races for trial in race.trials}
-    return ends == {End.CRASHED}
+    ends = (trial.end for race in recorded.races for trial in race.trials)
+    return len(recorded.races) > 0 and all(end is End.CRASHED for end in ends)
 
 
-def _not_used_before(
-    races: Sequence[RaceRecord],
-) -> Iterator[tuple[int, InstanceKey, TrialValue]]:
-    """Yield the trials of the races, a result that several races used only once."""
-    seen = set()
-    for race in races:
-        for number, record in zip(race.racers, race.trials, strict=True):
-            trial = (number, race.key, record.started, record.time)
-            if trial not in seen:
-                seen.add(trial)
-                yield number, race.key, as_value(record)
+def _is_same(known: TrialValue | None, trial: TrialRecord) -> bool:
+    """Return whether a trial of the run history is that of a race: it used a known result."""
+    return known is not None and (known.starttime, known.time) == (trial.started, trial.time)
 
 
 def as_json(content: Any) -> Callable[[Path], object]:
@@ -432,5 +452,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # SMAC insists on the ending of the name.
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.json")
-    write(temporary)
-    os.replace(temporary, path)
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from acband_configspace.core.checks import real_number, whole_number
 def check_run_options(
     *,
     racing: object,
+    overwrite: object,
+    allow_crashes: object,
+    directory: object,
     clock: object,
     par: object,
     grace: object,
@@ -27,8 +31,12 @@ def check_run_options(
     test_instances: object,
 ) -> None:
     """Raise an error that names the first option whose value makes no sense."""
-    if not isinstance(racing, bool):
-        raise TypeError(f"racing must be True or False but got {racing!r}")
+    switches = {"racing": racing, "overwrite": overwrite, "allow_crashes": allow_crashes}
+    for name, option in switches.items():
+        if not isinstance(option, bool):
+            raise TypeError(f"{name} must be True or False but got {option!r}")
+    if directory is not None and not isinstance(directory, (str, os.PathLike)):
+        raise TypeError(f"directory must be a path but got {directory!r}")
     if clock not in ("wall", "cpu"):
         raise ValueError(f"clock must be 'wall' or 'cpu' but got {clock!r}")
     _check_number("par", par, at_least=1)

@@ -64,6 +64,9 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_objective_bounds": "kept up to date by our _add",
         "_running_trials": "kept up to date by our _add",
         "_update_objective_bounds": "called when a trial is replaced, as sums do not forget",
+        "_finished": "counted where trials of an earlier process are added again",
+        "_n_objectives": "likewise: it is one",
+        "_submitted": "likewise counted",
     },
     "smac.runner.abstract_runner.AbstractRunner": {
         "_required_arguments": "the names of the arguments a target function must take",

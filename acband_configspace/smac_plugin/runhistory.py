@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ConfigSpace import Configuration
 from smac.runhistory.dataclasses import (
@@ -22,6 +22,8 @@ from smac.utils.numpyencoder import NumpyEncoder
 
 from acband_configspace.smac_plugin.trial_values import is_result
 
+#: How the line of a trial begins in a file that was saved.
+_TRIAL = '{"config_id": '
 #: The ids of configurations that were told and take no part start here.
 FIRST_FOREIGN = 10**9
 
@@ -57,6 +59,22 @@ class LinearRunHistory(RunHistory):
             self._n_id = FIRST_FOREIGN + len(self._config_ids) if number is None else number - 1
         super().add(config, *args, **options)
         self._n_id = len(self._config_ids)  # as SMAC's statistics have it
+
+    def add_again(self, config: Configuration, key: TrialKey, value: TrialValue) -> None:
+        """Add a trial of an earlier process, whose configuration has its number there.
+
+        It was checked when it was added first: nothing is looked at, and hashed, twice.
+        """
+        if key.config_id not in self._ids_config:
+            self._config_ids[config] = key.config_id
+            self._ids_config[key.config_id] = config
+            self._n_id = len(self._config_ids)
+            config.config_id = key.config_id
+        if key not in self._data:
+            self._finished += 1
+            self._submitted += 1
+        self._n_objectives = 1
+        self._add(key, value, value.status)
 
     def average_cost(
         self,
@@ -117,31 +135,70 @@ class LinearRunHistory(RunHistory):
             )
 
     def save(self, filename: str | Path = "runhistory.json") -> None:
-        """Save in SMAC's format; without its indentation, which takes most of the time."""
-        data = [
-            {
-                "config_id": key.config_id,
-                "instance": key.instance,
-                "seed": key.seed,
-                "budget": key.budget,
-                "cost": value.cost,
-                "time": value.time,
-                "cpu_time": value.cpu_time,
-                "status": int(value.status),
-                "starttime": value.starttime,
-                "endtime": value.endtime,
-                "additional_info": value.additional_info,
-            }
-            for key, value in self._data.items()
-        ]
+        """Save in SMAC's format; without its indentation, which takes most of the time.
+
+        Each trial and each configuration has a line, so that neither writing nor reading takes
+        memory for all of them.
+        """
+        encode = NumpyEncoder().encode
         stats = {"submitted": self.submitted, "finished": self.finished, "running": self.running}
-        content = {
-            "stats": stats,
-            "data": data,
-            "configs": {id_: dict(config) for id_, config in self._ids_config.items()},
-            "config_origins": {id_: config.origin for id_, config in self._ids_config.items()},
-        }
-        Path(filename).write_text(json.dumps(content, cls=NumpyEncoder), encoding="utf-8")
+        configs = self._ids_config.items()
+        with Path(filename).open("w", encoding="utf-8") as file:
+            file.write(f'{{"stats": {encode(stats)}, "configs": {{')
+            _write(file, (f'"{id_}": {encode(dict(config))}' for id_, config in configs))
+            file.write('}, "config_origins": {')
+            _write(file, (f'"{id_}": {encode(config.origin)}' for id_, config in configs))
+            file.write('}, "data": [')
+            _write(file, (encode(_as_json(k, value)) for k, value in self._data.items()))
+            file.write("]}")
+
+
+def saved_trials(
+    path: Path, is_wanted: Callable[[dict[str, Any]], bool]
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return some of the trials that :meth:`LinearRunHistory.save` wrote, with their values.
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, KeyError
+        If there is no such file, or something else is in it.
+    """
+    with path.open(encoding="utf-8") as file:
+        entries = (json.loads(line.rstrip(",\n")) for line in file if line.startswith(_TRIAL))
+        wanted = [entry for entry in entries if is_wanted(entry)]
+    values: dict[int, dict[str, Any]] = {}
+    numbers = {f'"{entry["config_id"]}"': entry["config_id"] for entry in wanted}
+    with path.open(encoding="utf-8") as file:
+        for line in file if wanted else ():
+            number, _, rest = line.partition(": ")
+            if number in numbers:  # its values come first, then its origin
+                values.setdefault(numbers[number], json.loads(rest.rstrip(",\n")))
+    return [(entry, values[entry["config_id"]]) for entry in wanted]
+
+
+def _as_json(key: TrialKey, value: TrialValue) -> dict[str, Any]:
+    return {
+        "config_id": key.config_id,
+        "instance": key.instance,
+        "seed": key.seed,
+        "budget": key.budget,
+        "cost": value.cost,
+        "time": value.time,
+        "cpu_time": value.cpu_time,
+        "status": int(value.status),
+        "starttime": value.starttime,
+        "endtime": value.endtime,
+        "additional_info": value.additional_info,
+    }
+
+
+def _write(file: TextIO, entries: Iterable[str]) -> None:
+    """Write entries, each on a line of its own."""
+    separator = "\n"
+    for entry in entries:
+        file.write(f"{separator}{entry}")
+        separator = ",\n"
+    file.write("\n")
 
 
 def _mean(total: float, n_known: int) -> float:

@@ -100,6 +100,13 @@ def refuse_unsupported(scenario: Scenario) -> None:
         value = getattr(scenario, name)
         if value is not None and not real_number(name, value) > 0:
             raise ValueError(f"{name} must be positive but got {value!r}")
+    for name in ("crash_cost", "termination_cost_threshold"):
+        # A list for several objectives; here it may have one.
+        for cost in np.atleast_1d(np.asarray(getattr(scenario, name), dtype=object)):
+            if math.isnan(real_number(name, cost)):
+                raise ValueError(f"{name} must be a number but got {cost!r}")
+    if not isinstance(scenario.deterministic, bool):
+        raise TypeError(f"deterministic must be True or False but got {scenario.deterministic!r}")
 
 
 def validation_keys(

@@ -99,7 +99,9 @@ class ToldTrial:
 def end_of(value: TrialValue) -> End:
     """Return how a trial ended; a cost that is no finite number is a crash."""
     if value.status == StatusType.SUCCESS:
-        return End.FINISHED if np.all(np.isfinite(value.cost)) else End.CRASHED
+        cost = value.cost
+        finite = math.isfinite(cost) if type(cost) is float else np.all(np.isfinite(cost))
+        return End.FINISHED if finite else End.CRASHED
     said = value.additional_info.get("end")
     if said in (End.LOST.value, End.CANCELLED.value, End.CUTOFF.value, End.MEMORY.value):
         return End(said)

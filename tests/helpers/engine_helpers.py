@@ -86,7 +86,7 @@ class World:
             n_in_space=self.n_in_space,
             seed=self.seed,
             plans=plans,
-            recorded=recorded,
+            recorded=None if recorded is None else recorded.get,
         )
 
     def run(self, engine: Engine, race: Race) -> Outcome:

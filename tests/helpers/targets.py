@@ -133,7 +133,7 @@ def trials_of(smac: AbstractFacade) -> set[tuple[float, str | None, int | None]]
 
 def races_of(scenario: Scenario) -> list[RaceRecord]:
     """Return the races of the journal, in the order in which they ended."""
-    return read_journal(scenario.output_directory / "journal.jsonl").races
+    return [*read_journal(scenario.output_directory / "journal.jsonl").races]
 
 
 Signature = list[tuple[RaceId, str | None, int, tuple[int, ...], list[Any]]]

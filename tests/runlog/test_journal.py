@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -102,11 +103,36 @@ def test_races_come_back_as_they_were(
     for recorded in (Journal(path).read(), read_journal(path)):
         assert recorded.identity == IDENTITY
         assert recorded.header == HEADER
-        assert recorded.races == races
-        assert recorded.outcomes() == {r.id: (r.racers, r.outcome) for r in races}
+        assert [*recorded.races] == races
         for record in races:
             for number in record.racers:
                 assert recorded.configurations[number] == {"x": 0.1 * number, "name": "é"}
+
+
+def test_what_was_recorded_is_read_race_by_race(path: Path) -> None:
+    written(path, [race(n) for n in range(4)])
+    journal = Journal(path)
+    journal.read()
+    assert journal.earlier(race(2).id) == race(2)
+    assert journal.earlier(race(0).id) == race(0)
+    assert journal.earlier(RaceId(9, 1, 1, 0, 0)) is None
+    assert [*journal.not_asked_for()] == [race(1), race(3)]
+    journal.add_race(race(4), values_of(race(4)))
+    assert journal.earlier(race(1).id) == race(1)  # what follows changes nothing
+    assert journal.earlier(race(4).id) is None
+
+
+def test_a_journal_that_is_read_takes_a_few_hundred_bytes_a_race(path: Path) -> None:
+    written(path, [race(n) for n in range(500)])
+    journal = Journal(path)
+    tracemalloc.start()
+    try:
+        recorded = journal.read()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(recorded.races) == 500
+    assert held / 500 < 500  # all of it as values takes 1,200
 
 
 def plans() -> Any:
@@ -284,7 +310,7 @@ def test_cut_anywhere_it_gives_back_all_whole_lines_and_can_be_continued(
             read_journal(path)
         return
     assert path.stat().st_size == size  # nothing is cut until something is added
-    assert recorded.races == races[: n_whole - 1]
+    assert [*recorded.races] == races[: n_whole - 1]
     for record in races[n_whole - 1 :]:
         journal.add_race(record, values_of(record))
     again = read_journal(path)
@@ -492,8 +518,8 @@ def test_a_run_is_open_once_in_a_process(path: Path) -> None:
     assert refused_elsewhere(path)
     assert read_journal(path).identity == IDENTITY
     journal.close()
-    assert Journal(path).read().races == [race(0)]
-    assert journal.read().races == [race(0)]
+    assert [*Journal(path).read().races] == [race(0)]
+    assert [*journal.read().races] == [race(0)]
 
 
 def test_a_journal_that_nobody_has_any_more_is_open_to_others(path: Path) -> None:
@@ -565,7 +591,7 @@ def test_while_paused_others_may_look_but_not_add(
             journal.add_race(race(0), values_of(race(0)))
     journal.pause()
     other = Journal(path)
-    assert other.read().races == []
+    assert [*other.read().races] == []
     other.pause()
     journal.add_race(race(0), values_of(race(0)))
     journal.pause()

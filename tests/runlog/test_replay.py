@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -245,9 +246,8 @@ def test_a_journal_that_the_engine_does_not_take_is_shown_by_its_races(tmp_path:
         (tmp_path / "run" / "journal.jsonl").read_bytes()
     )
     run = Run.load(tmp_path / "other")
-    run.recorded.races[:] = [
-        race for race in run.recorded.races if race.id != RaceId(1, 1, 1, 1, 0)
-    ]
+    races = [race for race in run.races if race.id != RaceId(1, 1, 1, 1, 0)]
+    run = replace(run, recorded=replace(run.recorded, races=races))
     assert "could be run at that time" in run.problem
     assert run.incumbent is not None
     assert run.rounds

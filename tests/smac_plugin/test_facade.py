@@ -128,14 +128,18 @@ def test_options_reach_the_intensifier(make_scenario: Callable[..., Scenario]) -
         ({"dask_client": 5}, "dask_client must be a dask.distributed.Client but got 5"),
         ({"callbacks": [5]}, "callbacks must be a list of callbacks .* but got"),
         ({"racing": 1}, "racing must be True or False but got 1"),
+        ({"overwrite": "x"}, "overwrite must be True or False but got 'x'"),
+        ({"allow_crashes": 3}, "allow_crashes must be True or False but got 3"),
+        ({"directory": 5}, "directory must be a path but got 5"),
     ],
 )
 def test_wrong_options_are_refused_at_the_door(
     option: dict[str, Any], error: str, tmp_path: Path
 ) -> None:
     for target in (noisy, "./a-script", None):
-        with pytest.raises((ValueError, TypeError), match=error):
-            quiet(a_scenario(tmp_path / "out"), target, **option)
+        for mode in ({}, {"racing": True}):
+            with pytest.raises((ValueError, TypeError), match=error):
+                quiet(a_scenario(tmp_path / "out"), target, **{**mode, **option})
     assert not list(tmp_path.iterdir())
 
 
@@ -152,14 +156,19 @@ def test_wrong_options_are_refused_at_the_door(
         ("walltime_limit", np.nan),
         ("seed", "x"),
         ("seed", -2),
+        ("crash_cost", "x"),
+        ("crash_cost", np.nan),
+        ("termination_cost_threshold", "x"),
+        ("deterministic", "x"),
     ],
 )
 def test_wrong_settings_of_the_scenario_are_refused_at_the_door(
     setting: str, value: float | str, tmp_path: Path
 ) -> None:
     scenario = a_scenario(tmp_path / "out", **{setting: value})
-    with pytest.raises((ValueError, TypeError), match=f"{setting} must be .* but got"):
-        quiet(scenario, noisy)
+    for racing in (False, True):
+        with pytest.raises((ValueError, TypeError), match=f"{setting} must be .* but got"):
+            quiet(scenario, noisy, racing=racing)
     assert not list(tmp_path.iterdir())
 
 

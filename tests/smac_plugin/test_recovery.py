@@ -87,6 +87,44 @@ def test_smacs_files_may_be_torn(content: bytes, tmp_path: Path) -> None:
     assert verdicts(again) == expected
 
 
+def test_a_run_ends_well_where_smacs_files_cannot_be_saved(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk may be full for them, which grow with the run, while it has room for a race."""
+    facade = a_facade(tmp_path)
+    directory = facade.scenario.output_directory
+    (directory / "runhistory.json").unlink()
+    (directory / "runhistory.json" / "in the way").mkdir(parents=True)
+    incumbent = facade.optimize()
+    assert incumbent is not None
+    assert "SMAC's files could not be saved" in caplog.text
+    assert not list(directory.glob(".*.json"))  # half a file would take room, too
+    (directory / "runhistory.json" / "in the way").rmdir()
+    (directory / "runhistory.json").rmdir()
+    again = a_facade(tmp_path)
+    assert again.runhistory.finished == facade.runhistory.finished
+    assert again.optimize() == incumbent
+
+
+def test_a_run_that_somebody_else_has_is_refused_before_anything_is_run(tmp_path: Path) -> None:
+    """Both facades may be there before either starts."""
+    calls = []
+
+    def counted(config: Any, seed: int = 0) -> float:
+        calls.append(seed)
+        return float(config["x"])
+
+    facade = ACBandFacade(a_scenario(tmp_path), counted, logging_level=False)
+    other = Journal(facade.scenario.output_directory / JOURNAL)
+    assert other.read() is not None
+    with pytest.raises(RunInUseError):
+        facade.optimize()
+    assert not calls
+    other.close()
+    assert facade.optimize() is not None
+    assert calls
+
+
 def test_the_command_says_what_was_salvaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,8 @@
 """Measure the bookkeeping per trial of ACBandFacade beside SMAC's RandomFacade.
 
 The target returns at once, so all the time that passes is the configurator's own: drawing, asking,
-telling, journal and saving included. Memory is the growth of the process over the run.
+telling, journal and saving included. Memory is the growth of the process over the run. With
+``--resume`` it measures what it takes to resume a run, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from acband_configspace.benchmark.commands.overhead_resuming import print_resuming
 
 AIM_MILLISECONDS = 1.0
 AIM_GROWTH = 1.3
@@ -34,11 +37,12 @@ class Overhead:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
-        "--trials", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="for ACBandFacade"
+        "--trials", type=int, nargs="*", default=[1_000, 10_000, 100_000], help="for ACBandFacade"
     )
     parser.add_argument(
         "--smac-trials", type=int, nargs="*", default=[500, 1_000], help="for RandomFacade"
     )
+    parser.add_argument("--resume", type=int, metavar="RACES", help="resume runs of so many races")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
             met += [growth <= AIM_GROWTH, long.kilobytes <= AIM_KILOBYTES]
             print(f"100,000 over 10,000: {growth:.2f} × (aim: at most {AIM_GROWTH})")
             print(f"memory: {long.kilobytes:.2f} KB a trial (aim: at most {AIM_KILOBYTES})")
+    if arguments.resume is not None:
+        met.append(print_resuming(arguments.resume))
     return 0 if all(met) else 1
 
 
