@@ -19,14 +19,15 @@ from typing import Any
 
 from acband_configspace.core.checks import whole_number
 from acband_configspace.running.local import process_tree
-from acband_configspace.running.local.channel import Channel, channel_pair
 from acband_configspace.running.local.messages import (
     CancelRace,
+    Channel,
     PickledValue,
     Setup,
     SetupFailed,
     StartRace,
     TrackSettings,
+    channel_pair,
 )
 from acband_configspace.running.race import Clock, RaceReport, RacerReport, RaceSpec, TrackLimits
 from acband_configspace.running.targets import Target, settings_for, start_message
