@@ -33,7 +33,6 @@ from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import RunInterrupted
 from acband_configspace.running import Clock, ScriptReport
 from acband_configspace.smac_plugin.check import rehearse
-from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
@@ -42,7 +41,7 @@ from acband_configspace.smac_plugin.options import check_run_options
 from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
-from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
+from acband_configspace.smac_plugin.runners import DaskRaceRunner, RaceRunner, make_runner
 from acband_configspace.smac_plugin.scenario import (
     hold_back,
     own_copy,

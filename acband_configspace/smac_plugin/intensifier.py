@@ -20,7 +20,7 @@ from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.engine import Engine, Limits, Plan, Position, ReplayError
+from acband_configspace.core.engine import Engine, Limits, Plan, ReplayError
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Race, RaceId
@@ -31,10 +31,9 @@ from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import Recorded
-from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.descriptions import describe
-from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, TrialOn
+from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, RaceCallback, TrialOn
 from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
@@ -66,7 +65,7 @@ class Recorder(Protocol):
     def planned(self, plan: Plan) -> None:
         """Take note of the plan of a pass, before its first race."""
 
-    def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+    def raced(self, race: PendingRace, values: Sequence[TrialValue]) -> None:
         """Take note of a race that is over."""
 
     def finished(self, reason: str) -> None:
@@ -328,6 +327,12 @@ class ACBandIntensifier(AbstractIntensifier):
         return self._configurations
 
     @property
+    def pending(self) -> PendingRaces:
+        """The races that are being run."""
+        _ = self.engine
+        return self._pending
+
+    @property
     def schedule(self) -> Schedule | SearchSchedule:
         """The plan: what will be done, before anything runs."""
         if not self.settings.memory:
@@ -352,16 +357,6 @@ class ACBandIntensifier(AbstractIntensifier):
     def n_races(self) -> int:
         """Races that are over."""
         return 0 if self._engine is None else self._engine.n_races
-
-    @property
-    def epoch_winners(self) -> list[tuple[int, ...]]:
-        """The numbers of the configurations that won the epochs so far, pass by pass."""
-        return self.engine.epoch_winners
-
-    @property
-    def position(self) -> Position:
-        """Where the run is."""
-        return self.engine.position
 
     @property
     def n_given(self) -> int:
@@ -461,14 +456,6 @@ class ACBandIntensifier(AbstractIntensifier):
             self._say_finished(engine.finished)
         return bool(self._pending)
 
-    def hand_out_again(self) -> None:
-        """Queue the trials that were handed out and whose results will not come any more."""
-        self._pending.hand_out_again()
-
-    def pop_needless(self) -> list[str]:
-        """Return the races that are running but whose groups have been decided without them."""
-        return self._pending.pop_needless()
-
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial; the last one of a race completes it."""
         if info.seed is None or value.status == StatusType.RUNNING:
@@ -478,14 +465,17 @@ class ACBandIntensifier(AbstractIntensifier):
         self._show_first(info.config, value)
         if self.take_beforehand(info, value):
             return
-        number = self.configurations.number_of(info.config)
+        ticket = Ticket.of(info)
+        if ticket is None or ticket.configuration is None:
+            number = self.configurations.number_of(info.config)
+        else:
+            number = ticket.configuration
         if number is None:
             logger.warning(
                 "A result of a configuration that AC-Band did not ask for was told after the first "
                 "race: it does not take part. Tell what is known before anything is asked for."
             )
             return
-        ticket = Ticket.of(info)
         key = InstanceKey(info.instance, info.seed)
         race = None if ticket is None else ticket.race
         completed = self._pending.take((number, key), value, race=race)
@@ -543,9 +533,8 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _open(self, race: Race) -> bool:
         """Queue the trials of a race, but for those whose results are known."""
-        pending = PendingRace(race, self.engine.key(race.instance))
-        n_new = self._pending.look_up(pending)
-        if self.runhistory.submitted + n_new > self.trial_limit:
+        pending = self._pending.look_up(race, self.engine.key(race.instance))
+        if self.runhistory.submitted + pending.n_new > self.trial_limit:
             self.engine.finish(
                 f"n_trials={self._scenario.n_trials} leaves no room for another race"
             )
@@ -576,7 +565,7 @@ class ACBandIntensifier(AbstractIntensifier):
         """Tell the engine what a race brought."""
         values = [value for value in pending.values if value is not None]
         if self._recorder is not None:
-            self._recorder.raced(pending.race, pending.key, values)
+            self._recorder.raced(pending, values)
         self._note(values)
         self.engine.tell(pending.race, outcome_of(values))
         self._record_plans()

@@ -28,7 +28,6 @@ from acband_configspace._version import __version__
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.core.race import Race
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.journal import Journal, Recorded
 from acband_configspace.runlog.records import Header, RaceRecord
@@ -36,6 +35,7 @@ from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import said_once
+from acband_configspace.smac_plugin.pending import PendingRace
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
@@ -99,7 +99,7 @@ class ACBandOptimizer(SMBO):
         self._stop = False  # what a callback stopped may go on
         if self._runner is not None and not self._runner.is_running():
             # An interrupt lost them, and SMAC stops at n_trials before their turn comes again.
-            self._acband.hand_out_again()
+            self._acband.pending.hand_out_again()
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
@@ -190,21 +190,20 @@ class ACBandOptimizer(SMBO):
         with self._open_journal() as journal:
             journal.add_plan(plan)
 
-    def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+    def raced(self, race: PendingRace, values: Sequence[TrialValue]) -> None:
         """Record a race that is over."""
+        racers = race.race.racers
         record = RaceRecord(
-            id=race.id,
-            instance=race.instance,
-            key=key,
-            racers=race.racers,
+            id=race.race.id,
+            instance=race.race.instance,
+            key=race.key,
+            racers=racers,
             trials=tuple(as_record(value) for value in values),
             walltime=self.used_walltime,
             n_trials=self._runhistory.finished,
         )
-        configurations = self._acband.configurations
-        racers = {number: dict(configurations[number]) for number in race.racers}
         with self._open_journal() as journal:
-            journal.add_race(record, racers)
+            journal.add_race(record, dict(zip(racers, race.configs, strict=True)))
 
     def finished(self, reason: str) -> None:
         """Record that there is nothing left to race."""

@@ -1,19 +1,28 @@
-"""The races that are being run: trials to be handed out, and trials whose results are awaited."""
+"""The races that are being run: their trials are handed out, waited for, and put together again."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ConfigSpace import Configuration
+from smac.callback.callback import Callback
+from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialKey, TrialValue
 from smac.runhistory.runhistory import RunHistory
 
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Race
+from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import Ticket, end_of, is_result
+
+if TYPE_CHECKING:
+    from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 
 TrialOn = tuple[int, InstanceKey]
 """A configuration, by its number, on an instance."""
@@ -25,8 +34,12 @@ class PendingRace:
 
     race: Race
     key: InstanceKey
-    values: list[TrialValue | None] = field(default_factory=list)
-    """A result is None until it is known."""
+    configs: Sequence[Configuration]
+    """Its racers."""
+    values: list[TrialValue | None]
+    """Their results; None until they are known."""
+    n_new: int
+    """How many of its trials SMAC did not know when it was opened."""
 
     @property
     def name(self) -> str:
@@ -85,11 +98,16 @@ class PendingRaces:
         """Hand out a trial."""
         return self._queue.popleft()
 
-    def look_up(self, race: PendingRace) -> int:
-        """Give a race the results that are known; return how many trials are new to SMAC."""
-        entries = [self._entry(trial) for trial in race.trials]
-        race.values = [entry if entry and is_result(entry) else None for entry in entries]
-        return entries.count(None)
+    def look_up(self, race: Race, key: InstanceKey) -> PendingRace:
+        """Return a race with those of its results that are known."""
+        entries = [self._entry((number, key)) for number in race.racers]
+        return PendingRace(
+            race,
+            key,
+            configs=[self._configurations[number] for number in race.racers],
+            values=[entry if entry and is_result(entry) else None for entry in entries],
+            n_new=entries.count(None),
+        )
 
     def add(self, race: PendingRace) -> None:
         """Queue those trials of a race whose results are neither known nor on their way.
@@ -102,14 +120,19 @@ class PendingRaces:
             self._awaited.setdefault(trials[position], []).append((race, position))
         limits = race.race.limits
         for position in new:
-            number, key = trials[position]
             limit = None if limits is None or limits[position] == float("inf") else limits[position]
-            ticket = Ticket(race.name, len(new), race.race.to_the_end, limit)
+            ticket = Ticket(
+                race.name,
+                len(new),
+                race.race.to_the_end,
+                limit,
+                configuration=race.race.racers[position],
+            )
             self._queue.append(
                 TrialInfo(
-                    config=self._configurations[number],
-                    instance=key.instance,
-                    seed=key.seed,
+                    config=race.configs[position],
+                    instance=race.key.instance,
+                    seed=race.key.seed,
                     additional_info=ticket.as_info(),
                 )
             )
@@ -174,3 +197,86 @@ class PendingRaces:
                 return None
             self._config_ids[number] = config_id
         return self._runhistory.get(TrialKey(self._config_ids[number], key.instance, key.seed))
+
+
+class RaceCallback(Callback):
+    """Waits before a trial is asked for, and passes results on.
+
+    SMAC has no word for "wait": a generator that ends stops the run. But callbacks are called
+    before each trial is asked for, so the waiting is done here.
+    """
+
+    def __init__(self, intensifier: ACBandIntensifier) -> None:
+        super().__init__()
+        self._intensifier = intensifier
+        self._optimizing = False
+        self._incumbent: Configuration | None = None
+
+    def on_start(self, smbo: SMBO) -> None:  # noqa: D102
+        self._optimizing = True
+
+    def on_end(self, smbo: SMBO) -> None:
+        """Judge the races whose results are all known: SMAC stops at the last trial."""
+        self._optimizing = False
+        self._intensifier.fill()
+
+    def on_ask_start(self, smbo: SMBO) -> None:
+        """Wait until there is a trial to be had; in ask/tell say that there is none."""
+        intensifier = self._intensifier
+        while not intensifier.fill() and intensifier.finished is None:
+            runner = smbo._runner
+            if not self._optimizing or runner is None:
+                raise OutcomesNeededError(
+                    "AC-Band must know the outcomes of the races of this round before it can name "
+                    "further ones: tell the results of the trials that were asked for, then ask "
+                    "again"
+                )
+            if smbo._stop or smbo.budget_exhausted:
+                return  # the generator ends, and with it SMAC's loop
+            if runner.is_running():
+                runner.wait()
+                smbo._add_results()
+                continue
+            # An interrupted ``optimize`` lost them, or they were asked for and never told.
+            intensifier.pending.hand_out_again()
+            if not intensifier.fill() and intensifier.finished is None:
+                raise RuntimeError("AC-Band waits for results of trials that nobody runs")
+        if intensifier.finished is not None and not self._optimizing:
+            raise RunFinishedError(
+                f"AC-Band is finished: {intensifier.finished}. The incumbent is "
+                f"{intensifier.get_incumbent()}"
+            )
+
+    def on_iteration_end(self, smbo: SMBO) -> None:
+        """Stop what runs when a time limit is met, or a callback or cost threshold ends the run."""
+        time_is_up = smbo.remaining_walltime <= 0 or smbo.remaining_cputime <= 0
+        called_off = smbo._stop and self._intensifier.finished is None
+        if (time_is_up or called_off) and isinstance(smbo._runner, RaceRunner):
+            smbo._runner.stop()
+        self._stop_needless(smbo)
+
+    def on_tell_start(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
+        """Give a configuration that was in another process its space back.
+
+        ConfigSpace 1.2 does not hold a hyperparameter on a log scale of integers, or with a normal
+        or beta prior, equal to its own copy; SMAC's run history would see a new configuration.
+        """
+        ours, theirs = smbo._scenario.configspace, info.config.config_space
+        if theirs is not ours and str(theirs) == str(ours):
+            info.config.config_space = ours
+
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
+        """Pass a result on, and stop the races that it makes needless."""
+        self._intensifier.record(info, value)
+        self._stop_needless(smbo)
+        incumbent = self._intensifier.get_incumbent()
+        if incumbent is not None and incumbent is not self._incumbent:
+            self._incumbent = incumbent
+            for callback in smbo._callbacks:  # no hook of SMAC's, but one that callbacks may have
+                if (hook := getattr(callback, "on_incumbent_changed", None)) is not None:
+                    hook(smbo, incumbent)
+
+    def _stop_needless(self, smbo: SMBO) -> None:
+        if isinstance(smbo._runner, RaceRunner):
+            for race in self._intensifier.pending.pop_needless():
+                smbo._runner.cancel(race)

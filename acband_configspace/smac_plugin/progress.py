@@ -69,7 +69,7 @@ class Progress(JupyterMixin):
         assert isinstance(intensifier, ACBandIntensifier)
         n_open = smbo.runhistory.submitted - smbo.runhistory.finished
         return cls(
-            position=intensifier.position,
+            position=intensifier.engine.position,
             n_races=intensifier.n_races,
             n_trials=smbo.runhistory.finished - intensifier.n_warm,
             n_configs=len(smbo.runhistory.config_ids),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,8 @@ class Ticket:
     """Whether losers go on."""
     limit: float | None = None
     """Seconds after which the trial has lost."""
+    configuration: int | None = None
+    """The number of the configuration."""
 
     def as_info(self) -> dict[str, Any]:
         """Return it as SMAC carries it: ``additional_info`` of a trial's info."""
@@ -63,7 +65,7 @@ class Ticket:
         extra = info.additional_info
         if not isinstance(extra, Mapping) or "n_racers" not in extra:
             return None
-        return cls(extra["race"], extra["n_racers"], extra["to_the_end"], extra["limit"])
+        return cls(**{field.name: extra[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True)
