@@ -18,7 +18,7 @@ from acband_configspace.runlog.verdict import ENOUGH_PAIRS, paired_interval, rat
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a configuration is estimated to cost on the mean."""
+    """What a configuration is estimated to cost on average."""
 
     mean: float
     error: float | None
