@@ -1,4 +1,4 @@
-"""AC-Band as a SMAC intensifier: asks the engine for races, tells it what they brought."""
+"""AC-Band as a SMAC intensifier: asks the engine for races and tells it their outcomes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ OPTIONS = ("preset", *(option.name for option in dataclasses.fields(Settings) if
 
 
 class Recorder(Protocol):
-    """Who keeps a record of the run, before anything is decided on it."""
+    """Keeps a record of the run; what is recorded comes before what is decided on it."""
 
     def planned(self, plan: Plan) -> None:
         """Take note of the plan of a pass, before its first race."""
@@ -71,7 +71,7 @@ class Recorder(Protocol):
     def finished(self, reason: str) -> None:
         """Take note that there is nothing left to race."""
 
-    def told(self, trials: Sequence[ToldTrial]) -> None:
+    def told(self) -> None:
         """Take note of all that was told before the first race, and begin with it."""
 
 
@@ -86,7 +86,7 @@ class _Lead:
 
 @dataclass(frozen=True)
 class _EngineCosts:
-    """What the engine knows of configurations, by what instance numbers stand for."""
+    """What the engine knows of configurations, by instance and seed instead of by number."""
 
     engine: Engine
 
@@ -199,7 +199,7 @@ class ACBandIntensifier(AbstractIntensifier):
     def with_run(
         self, scenario: Scenario, *, racing: bool, additional_configs: Sequence[Configuration]
     ) -> ACBandIntensifier:
-        """Return it for a run on other instances, where losers are stopped, or others race too."""
+        """Return a copy for a run that differs in its instances, in racing or in who races."""
         return type(self)(
             scenario,
             preset=self.settings,
@@ -225,7 +225,8 @@ class ACBandIntensifier(AbstractIntensifier):
         self._moment = (0, 0.0)
         self._leads: list[_Lead] = []
         self._asked: deque[Race] = deque()
-        self._told: list[ToldTrial] = []
+        self.told: list[ToldTrial] = []
+        """Results that were known before the first race: their configurations take part."""
         self._started = False
         self._announced: set[int] = set()
         self._logged: set[str] = set()
@@ -259,7 +260,7 @@ class ACBandIntensifier(AbstractIntensifier):
         return False
 
     def get_callback(self) -> Callback:
-        """Return what makes SMAC wait for outcomes, and brings them here."""
+        """Return the callback that makes SMAC wait for outcomes, and passes them on."""
         return RaceCallback(self)
 
     def get_instance_seed_keys_of_interest(
@@ -289,7 +290,7 @@ class ACBandIntensifier(AbstractIntensifier):
 
     @property
     def trajectory(self) -> list[TrajectoryItem]:
-        """Who led since when, and what it costs by all that is known now, as in the report."""
+        """Who led from when, and at what cost, estimated by all that is known now."""
         if self._engine is not None:
             curve = estimated(_EngineCosts(self._engine), self._leaders)
             for item, cost in zip(self._trajectory, curve, strict=False):
@@ -301,9 +302,9 @@ class ACBandIntensifier(AbstractIntensifier):
         super().save(filename)
 
     def __iter__(self) -> Iterator[TrialInfo]:
-        """Yield the trials of races that may run now; ends when it has to wait, or is finished.
+        """Yield the trials of races that may run now; end where it has to wait, or is finished.
 
-        The callback sees to it that SMAC asks only when there is something to be had.
+        The callback makes sure that SMAC asks only when there is a trial.
         """
         while self.fill():
             yield self._pending.pop()
@@ -312,7 +313,7 @@ class ACBandIntensifier(AbstractIntensifier):
 
     @property
     def engine(self) -> Engine:
-        """What decides; there is one as soon as something is asked of it."""
+        """The engine, which decides; it is made when it is first needed."""
         # A plan that was looked at before there was a facade knew neither what the user adds
         # nor what a run history holds.
         if self._engine is None or self._begun_with is not self._runhistory:
@@ -367,7 +368,7 @@ class ACBandIntensifier(AbstractIntensifier):
     def n_trials(self) -> float:
         """How many trials the races may have: what was told beforehand counts as run."""
         # Where seeds do not matter, races use what was told; what is warm takes none of the limit.
-        n_used = 0 if self._scenario.deterministic else len(self._told) - self.n_warm
+        n_used = 0 if self._scenario.deterministic else len(self.told) - self.n_warm
         return max(2, self.trial_limit - n_used)
 
     @property
@@ -378,7 +379,7 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def n_warm(self) -> int:
         """How many results come from a warm start."""
-        return sum(told.warm for told in self._told)
+        return sum(told.warm for told in self.told)
 
     @property
     def n_in_space(self) -> int | None:
@@ -431,8 +432,8 @@ class ACBandIntensifier(AbstractIntensifier):
     def take_in(self) -> None:
         """Take in what an earlier process recorded, before anything else is asked for.
 
-        The run history is not looked at: what it has to hold, the configurations of that time, are
-        drawn on the way, since later ones may be drawn in view of earlier races.
+        Configurations are drawn on the way, since later ones may depend on earlier races; the run
+        history, which will hold them, is not looked at.
         """
         try:
             while (race := self.engine.ask()) is not None:
@@ -472,8 +473,8 @@ class ACBandIntensifier(AbstractIntensifier):
             number = ticket.configuration
         if number is None:
             logger.warning(
-                "A result of a configuration that AC-Band did not ask for was told after the first "
-                "race: it does not take part. Tell what is known before anything is asked for."
+                "A result was told, after the first race, of a configuration that AC-Band did not "
+                "ask for: it takes no part. Tell what you know before you ask for anything."
             )
             return
         key = InstanceKey(info.instance, info.seed)
@@ -488,32 +489,28 @@ class ACBandIntensifier(AbstractIntensifier):
 
     # --- what is known beforehand ---------------------------------------------------------------
 
-    def begin_with(self, told: Sequence[ToldTrial]) -> None:
-        """Let the configurations of results that are known race from the start."""
-        self._told = list(told)
-
     def take_beforehand(self, info: TrialInfo, value: TrialValue) -> bool:
         """Let a result that is told before the first race take part; say whether it does."""
         if self._started or info.seed is None or not is_result(value):
             return False
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
-        if trial not in self._told:
-            self._told.append(trial)
+        if trial not in self.told:
+            self.told.append(trial)
             if self._recorder is not None:
-                self._recorder.told(self._told)
+                self._recorder.told()
             else:
                 self.begin()
         return True
 
     def _warm_keys(self) -> list[InstanceKey]:
         """Return the instances of a warm start, those that most configurations have met first."""
-        met = Counter(told.key for told in self._told if told.warm)
+        met = Counter(told.key for told in self.told if told.warm)
         return [key for key, _ in met.most_common()]
 
     def known_beforehand(self) -> dict[TrialOn, TrialValue]:
-        """Return the results that were told, on the instances that they are of."""
+        """Return the results that were told, by configuration and instance."""
         known = {}
-        for told in self._told:
+        for told in self.told:
             number = self._configurations.number_of(told.config)
             assert number is not None  # it is one of those given
             key = told.key
@@ -610,7 +607,7 @@ class ACBandIntensifier(AbstractIntensifier):
             self._recorder.finished(reason)
 
     def _follow_recorded(self, race: Race) -> None:
-        """Follow the leader through a race of an earlier process, at the moment of that time."""
+        """Follow the leader through a race of an earlier process, as of the time of that race."""
         # It was judged once those before it were over, too.
         n_trials, walltime = self._moments[race.id]
         self._moment = (max(self._moment[0], n_trials), max(self._moment[1], walltime))
@@ -646,7 +643,7 @@ class ACBandIntensifier(AbstractIntensifier):
         )
 
     def _show_first(self, config: Configuration, value: TrialValue) -> None:
-        """Until a race is judged, let the trial with the lowest cost have the incumbent."""
+        """Until a race is judged, make the configuration with the lowest cost the incumbent."""
         better = end_of(value) is End.FINISHED and cost_of(value) < self._lowest
         if better and self._led_by is None:
             self._lowest = cost_of(value)
@@ -655,7 +652,7 @@ class ACBandIntensifier(AbstractIntensifier):
     # --- the beginning -----------------------------------------------------------------------
 
     def _proposals(self) -> Proposals | None:
-        """Return who proposes new configurations, None if all are uniform."""
+        """Return what proposes new configurations; None if all are drawn uniformly."""
         wanted = self.settings.proposals
         if wanted == "learned":
             return Learned(self._scenario.configspace, seed=self._seed)
@@ -670,8 +667,8 @@ class ACBandIntensifier(AbstractIntensifier):
         return None if wanted == "uniform" else cast(Proposals, wanted)
 
     def _given(self) -> list[Configuration]:
-        """Return θ_0, what the user adds, and what the user knows results of."""
-        return [*self._first_and_added(), *(told.config for told in self._told)]
+        """Return θ_0, what the user adds, and those of which the user knows results."""
+        return [*self._first_and_added(), *(told.config for told in self.told)]
 
     def _first_and_added(self) -> list[Configuration]:
         """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""

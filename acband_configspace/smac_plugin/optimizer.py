@@ -82,7 +82,6 @@ class ACBandOptimizer(SMBO):
         self._running_since: float | None = None
         self._all_crashed = False
         self._finished_before: str | None = None
-        self._told: Sequence[ToldTrial] = ()
         try:
             super().__init__(scenario, runner, runhistory, intensifier, overwrite)
         except BaseException:
@@ -93,7 +92,7 @@ class ACBandOptimizer(SMBO):
     def optimize(
         self, *, data_to_scatter: dict[str, Any] | None = None
     ) -> Configuration | list[Configuration]:
-        """Run; the clock runs only meanwhile, so that looking at a run takes none of its time."""
+        """Run. The clock stands still outside of it: looking at a run uses none of its time."""
         if self._all_crashed:
             self.reset()
         self._stop = False  # what a callback stopped may go on
@@ -121,7 +120,7 @@ class ACBandOptimizer(SMBO):
 
     @property
     def used_walltime(self) -> float:
-        """Seconds spent in ``optimize``, earlier processes included, by a clock nobody sets."""
+        """Seconds spent in ``optimize``, earlier processes included, by a monotonic clock."""
         since = self._running_since
         return self._walltime_before + (0.0 if since is None else time.monotonic() - since)
 
@@ -218,32 +217,30 @@ class ACBandOptimizer(SMBO):
 
     @contextmanager
     def _open_journal(self) -> Iterator[Journal]:
-        """Write to the journal; in ask and tell nobody says when it is done, so it is let go."""
+        """Write to the journal; outside ``optimize`` let go of it after each line."""
         try:
             yield self._journal
         finally:
             if self._running_since is None:
                 self._journal.pause()
 
-    def told(self, trials: Sequence[ToldTrial]) -> None:
+    def told(self) -> None:
         """Record all that was told before the first race, and begin with it."""
-        self._told = trials
         self._begin()
         self._journal.pause()
 
     def _begin(self) -> None:
         """Begin a new journal, and the run with it."""
         self._acband.begin()  # what cannot be planned leaves no files behind
-        told = [trial.as_json() for trial in self._told]
+        told = [trial.as_json() for trial in self._acband.told]
         self._journal.start(self._header(), {**self._identity, TOLD: plain({TOLD: told})[TOLD]})
         self._acband.begin(recorder=self)
 
     def _begin_warm(self) -> None:
         """Begin a new run with the results of a warm start, if there are any."""
-        self._told = self._warm
-        self._acband.begin_with(self._told)
+        self._acband.told = list(self._warm)
         self._begin()
-        for told in self._told:
+        for told in self._warm:
             self._add_to_history(told.config, told.key, told.value)
 
     def _initialize_state(self) -> None:
@@ -291,8 +288,8 @@ class ACBandOptimizer(SMBO):
         directory = str(self._scenario.output_directory)
         self._finished_before = recorded.finished
         space = self._scenario.configspace
-        self._told = [ToldTrial.of_json(told, space) for told in recorded.identity.get(TOLD, [])]
-        self._acband.begin_with(self._told)
+        told_before = recorded.identity.get(TOLD, [])
+        self._acband.told = [ToldTrial.of_json(told, space) for told in told_before]
         self._acband.begin(recorded, recorder=self)
         self._acband.take_in()
         configurations = self._acband.configurations
@@ -302,7 +299,7 @@ class ACBandOptimizer(SMBO):
                 raise RunDiffersError(
                     directory, [f"configuration {number}: {values} before, {drawn} now"]
                 )
-        for told in self._told:
+        for told in self._acband.told:
             self._add_to_history(told.config, told.key, told.value)
         known = self._acband.known_beforehand()
         for number, key, value in _not_used_before(recorded.races):
@@ -336,7 +333,7 @@ class ACBandOptimizer(SMBO):
             )
 
     def _restore_unraced(self) -> None:
-        """Take in the results of races that were not over, as far as they were saved."""
+        """Take in those results of unfinished races that were saved."""
         path = self._scenario.output_directory / "runhistory.json"
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
@@ -373,7 +370,7 @@ class ACBandOptimizer(SMBO):
         )
 
     def _restore_clocks(self, walltime: float) -> None:
-        """Count the time of the races, or what was saved later: it has races cut by a limit."""
+        """Count the time of the races, or what was saved later, with races that a limit cut off."""
         saved: dict[str, Any] = {}
         path = self._scenario.output_directory / "optimization.json"
         try:
@@ -390,19 +387,19 @@ class ACBandOptimizer(SMBO):
 
 
 def _seconds(saved: Mapping[str, Any], name: str) -> float:
-    """Return a number of seconds, 0 if that is not what is there."""
+    """Return a number of seconds; 0 if there is none."""
     value = saved.get(name)
     is_number = isinstance(value, (int, float)) and math.isfinite(value)
     return float(value) if is_number and value is not None else 0.0
 
 
 def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an identity as the script has it, which tells what it knows only later."""
+    """Return an identity without the results told later, as a script starts with it."""
     return {name: value for name, value in identity.items() if name != TOLD}
 
 
 def _has_only_crashed(recorded: Recorded) -> bool:
-    """Return whether all that is recorded are crashes: the target may be repaired by now."""
+    """Return whether every recorded trial crashed: the target may have been repaired since."""
     ends = {trial.end for race in recorded.races for trial in race.trials}
     return ends == {End.CRASHED}
 
@@ -410,7 +407,7 @@ def _has_only_crashed(recorded: Recorded) -> bool:
 def _not_used_before(
     races: Sequence[RaceRecord],
 ) -> Iterator[tuple[int, InstanceKey, TrialValue]]:
-    """Yield the trials of the races, a result that several races used only once."""
+    """Yield the trials of the races, each result once even if several races used it."""
     seen = set()
     for race in races:
         for number, record in zip(race.racers, race.trials, strict=True):

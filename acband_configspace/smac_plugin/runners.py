@@ -10,8 +10,8 @@ import resource
 import shlex
 import time
 import traceback
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from ConfigSpace import Configuration
@@ -22,13 +22,11 @@ from smac.runner.abstract_runner import AbstractRunner
 from smac.runner.abstract_serial_runner import AbstractSerialRunner
 from smac.scenario import Scenario
 
-from acband_configspace.core.checks import real_number
 from acband_configspace.running import (
     Clock,
     CommandTarget,
     PythonTarget,
     RaceCluster,
-    RaceReport,
     RaceSpec,
     RaceTrack,
     ScriptReport,
@@ -55,7 +53,7 @@ def make_runner(
 
 
 def required_arguments(scenario: Scenario) -> tuple[str, ...]:
-    """Return what SMAC passes to a target besides the configuration."""
+    """Return the arguments that a target gets besides the configuration."""
     return ("seed",) if scenario.instances is None else ("instance", "seed")
 
 
@@ -113,22 +111,6 @@ class SerialRunner(AbstractSerialRunner):
         return status, cost, time.monotonic() - start, _cpu_seconds() - cpu_start, info
 
 
-class Track(Protocol):
-    """What a runner has its races run on: a race track here, or a cluster of them."""
-
-    def start(self, spec: RaceSpec) -> None:
-        """Queue a race."""
-
-    def wait(self, timeout: float | None = None) -> list[RaceReport]:
-        """Wait for races to be over; may return early and empty."""
-
-    def cancel(self, key: Hashable) -> None:
-        """Stop a race, which is reported all the same."""
-
-    def close(self) -> None:
-        """Stop everything."""
-
-
 class RaceRunner(AbstractRunner):
     """Runs trials in processes of their own, limited and accounted for.
 
@@ -168,7 +150,7 @@ class RaceRunner(AbstractRunner):
             directory=directory,
         )
         self._name = getattr(target, "__qualname__", repr(target))
-        self._track: Track | None = None
+        self._track: RaceTrack | RaceCluster | None = None
         self._gathered: list[TrialInfo] = []
         self._trials: dict[object, list[TrialInfo]] = {}
         self._cancelled: set[object] = set()
@@ -188,7 +170,7 @@ class RaceRunner(AbstractRunner):
         return PythonTarget(target)
 
     def submit_trial(self, trial_info: TrialInfo) -> None:
-        """Queue a trial, in a race as soon as all its racers are there; wait if too many are."""
+        """Queue a trial, in a race once all its racers are there; wait while too many run."""
         ticket = Ticket.of(trial_info)
         first = Ticket.of(self._gathered[0]) if self._gathered else None
         if first is not None and (ticket is None or first.race != ticket.race):
@@ -236,7 +218,7 @@ class RaceRunner(AbstractRunner):
         return max(0, self._n_slots - self._n_unfinished)
 
     def cancel(self, race: str) -> None:
-        """Stop a race whose outcome does not matter any more; its trials are reported as such."""
+        """Stop a race whose outcome no longer matters; its trials are reported as cancelled."""
         for key, (first, *_) in self._trials.items():
             ticket = Ticket.of(first)
             if ticket is not None and ticket.race == race:
@@ -295,7 +277,7 @@ class RaceRunner(AbstractRunner):
             self._cancelled.add(key)
             self._track.cancel(key)
 
-    def _open_track(self) -> Track:
+    def _open_track(self) -> RaceTrack | RaceCluster:
         if self._track is None:
             options = self._track_options()
             self._track = RaceTrack(self._target, slots=self._n_slots, **options)
@@ -337,7 +319,7 @@ class DaskRaceRunner(RaceRunner):
     Parameters
     ----------
     scenario : Scenario
-        ``n_workers`` is ignored: the cluster has as many workers as it has.
+        ``n_workers`` is ignored: the cluster has its own number of workers.
     target : callable, str or list of str
         As for the facade. Sent to each worker once, as is the space.
     client : Client
@@ -361,8 +343,6 @@ class DaskRaceRunner(RaceRunner):
         racing: bool,
         **options: Any,
     ) -> None:
-        if real_number("worker_timeout", worker_timeout) < 0:
-            raise ValueError(f"worker_timeout must not be negative but got {worker_timeout!r}")
         super().__init__(scenario, target, racing=racing, **options)
         self._client = client
         self._given_target = target
