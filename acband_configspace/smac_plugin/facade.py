@@ -1,4 +1,4 @@
-"""AC-Band as a SMAC facade: ``ACBandFacade`` in place of SMAC's own, and the script runs on."""
+"""AC-Band as a SMAC facade: put ``ACBandFacade`` in place of SMAC's own in any script."""
 
 from __future__ import annotations
 
@@ -386,7 +386,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def optimize(self, *, data_to_scatter: dict[str, Any] | None = None) -> Configuration:
         """Run to the end of the plan or to a limit, and return the winner.
 
-        Interrupted, it leaves a run that goes on when it is started again. Ctrl-C says where the
+        A run that is interrupted continues when it is started again. Ctrl-C says where the
         run is, in three lines, and raises :class:`~acband_configspace.errors.RunInterrupted`: a
         KeyboardInterrupt, which ends a script that does not catch it with exit status 130.
 
@@ -551,7 +551,9 @@ def _runner_for(
         return None
     if isinstance(target, AbstractRunner):
         if dask_client is not None:
-            raise TypeError("dask_client must be None with a runner of your own: give it to that")
+            raise TypeError(
+                "dask_client must be None with a runner of your own: give the client to that runner"
+            )
         return target
     if dask_client is None:
         parallel = scenario.n_workers > 1

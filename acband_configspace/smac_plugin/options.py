@@ -1,4 +1,4 @@
-"""The facade's options that say how trials are run: all checked before anything is made of them."""
+"""The facade's options on how trials are run, all checked before anything is built."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ class PendingRace:
 class PendingRaces:
     """Hands out the trials of races and puts their results together.
 
-    No trial is run whose result the run history has, be it told by the user, from a race that
-    turned out needless, or since a configuration meets an instance again.
+    A trial whose result is in the run history is not run again: the user may have told it, a race
+    that turned out needless may have left it, or a configuration may meet an instance again.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class PendingRaces:
                     self._awaited.setdefault(trial, []).append((race, position))
 
     def hand_out_again(self) -> None:
-        """Queue the trials that were handed out and whose results will not come any more."""
+        """Queue again the trials that were handed out and whose results will never come."""
         needed = [race for race in self._running() if self._needed(race.race)]
         self._awaited.clear()
         self._queue.clear()
@@ -168,7 +168,7 @@ class PendingRaces:
     def pop_needless(self) -> list[str]:
         """Return the races that are running but whose groups have been decided without them.
 
-        A race is whole first: one of which some trials are still to be handed out comes later.
+        A race that is not handed out completely yet is left for later.
         """
         running = [race for race in self._running() if not self._needed(race.race)]
         if not running:
@@ -221,7 +221,7 @@ class RaceCallback(Callback):
         self._intensifier.fill()
 
     def on_ask_start(self, smbo: SMBO) -> None:
-        """Wait until there is a trial to be had; in ask/tell say that there is none."""
+        """Wait until there is a trial to hand out; in ask/tell, say that there is none."""
         intensifier = self._intensifier
         while not intensifier.fill() and intensifier.finished is None:
             runner = smbo._runner
@@ -240,7 +240,9 @@ class RaceCallback(Callback):
             # An interrupted ``optimize`` lost them, or they were asked for and never told.
             intensifier.pending.hand_out_again()
             if not intensifier.fill() and intensifier.finished is None:
-                raise RuntimeError("AC-Band waits for results of trials that nobody runs")
+                raise RuntimeError(
+                    "AC-Band is waiting for results of trials that nobody is running"
+                )
         if intensifier.finished is not None and not self._optimizing:
             raise RunFinishedError(
                 f"AC-Band is finished: {intensifier.finished}. The incumbent is "
@@ -256,7 +258,7 @@ class RaceCallback(Callback):
         self._stop_needless(smbo)
 
     def on_tell_start(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
-        """Give a configuration that was in another process its space back.
+        """Restore the space of a configuration that comes back from another process.
 
         ConfigSpace 1.2 does not hold a hyperparameter on a log scale of integers, or with a normal
         or beta prior, equal to its own copy; SMAC's run history would see a new configuration.
@@ -266,7 +268,7 @@ class RaceCallback(Callback):
             info.config.config_space = ours
 
     def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
-        """Pass a result on, and stop the races that it makes needless."""
+        """Pass on a result, and stop the races that it makes needless."""
         self._intensifier.record(info, value)
         self._stop_needless(smbo)
         incumbent = self._intensifier.get_incumbent()

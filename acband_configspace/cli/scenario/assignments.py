@@ -80,7 +80,7 @@ class Settings:
                 raise InputError(assignment.place, f"unknown key {assignment.key!r}{hint}")
 
     def override(self, overrides: Mapping[str, str]) -> None:
-        """Take in what the command line says; what is no key of the format may be an option."""
+        """Take in what the command line says; what is not a key of the format may be an option."""
         for key, value in overrides.items():
             plain = plain_key(key)
             if plain in self._aliases:

@@ -72,7 +72,7 @@ def read_toml(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         place = Place.of(path, int(line[1]) if line else text.count("\n") + 1)
-        raise InputError(place, f"is no TOML: {error}") from None
+        raise InputError(place, f"is not valid TOML: {error}") from None
     tables = _Tables(path, text, content)
     tables.override(overrides)
     return _Reader(path, tables).scenario()
@@ -260,7 +260,7 @@ class _Reader:
                 re.compile(str(pattern.value))
             except re.error as error:
                 raise InputError(
-                    pattern.place, f"pattern is no regular expression: {error}"
+                    pattern.place, f"pattern is not a regular expression: {error}"
                 ) from None
             return PatternResult(str(pattern.value))
         kind = self._read("target", "result", choice, known=_RESULTS)

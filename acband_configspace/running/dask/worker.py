@@ -336,7 +336,7 @@ def plugin_of_this_worker(run: str) -> RacePlugin:
     """Return the plugin of a run on the worker that this task is on."""
     plugin = get_worker().plugins.get(run)
     if not isinstance(plugin, RacePlugin):
-        raise RacesClosedError(f"{run} is not, or no more, set up on this worker")
+        raise RacesClosedError(f"{run} is not set up on this worker, or no longer")
     return plugin
 
 

@@ -104,7 +104,10 @@ def start_guard() -> subprocess.Popen[bytes] | None:
             start_new_session=True,
         )
     except OSError as error:  # no more processes, or no /bin/sh
-        print(f"acband: races run without a guard, which does not start: {error}", file=sys.stderr)
+        print(
+            f"acband: the guard could not be started, so races run without it: {error}",
+            file=sys.stderr,
+        )
         return None
 
 
