@@ -148,7 +148,7 @@ EpochPlace = tuple[int, int]
 
 
 @dataclass
-class _Draft:
+class _RoundInProgress:
     """A round of which races are handed out, and end."""
 
     is_playoff: bool
@@ -194,7 +194,7 @@ class _Player:
             plans=recorded.plans,
         )
         self._handed_out: dict[RaceId, Race] = {}
-        self._rounds: dict[Place, _Draft] = {}
+        self._rounds: dict[Place, _RoundInProgress] = {}
         self._champions: dict[int, int] = {}
 
     def play(self) -> Played:
@@ -244,7 +244,7 @@ class _Player:
             if place not in self._rounds:
                 if self._memory and engine.epoch_winners:
                     self._champions[race.id.pass_number] = engine.epoch_winners[0][0]
-                self._rounds[place] = _Draft(engine.position.is_playoff)
+                self._rounds[place] = _RoundInProgress(engine.position.is_playoff)
             self._rounds[place].hand_out(race.id, race.racers)
             self._handed_out[race.id] = race
 
@@ -257,7 +257,7 @@ class _Player:
             yield _epoch(place, drafts, winner, is_over=is_over, memory=self._memory)
 
     def _winner(
-        self, place: EpochPlace, drafts: Mapping[Place, _Draft], leader: int | None
+        self, place: EpochPlace, drafts: Mapping[Place, _RoundInProgress], leader: int | None
     ) -> int | None:
         pass_number, epoch = place
         if self._memory:  # who was champion when the next pass began
@@ -313,7 +313,7 @@ class _Space:
 
 def _epoch(
     place: EpochPlace,
-    drafts: Mapping[Place, _Draft],
+    drafts: Mapping[Place, _RoundInProgress],
     winner: int | None,
     *,
     is_over: bool,
@@ -351,7 +351,7 @@ def _epoch(
     return PlayedEpoch(place[0], place[1], name, is_playoff, tuple(reversed(rounds)), winner)
 
 
-def _groups(draft: _Draft, later: set[int] | None) -> tuple[PlayedGroup, ...]:
+def _groups(draft: _RoundInProgress, later: set[int] | None) -> tuple[PlayedGroup, ...]:
     wins: Counter[tuple[int, int | None]] = Counter()
     n_races: Counter[int] = Counter()
     for race in draft.races:
