@@ -42,7 +42,6 @@ from acband_configspace.smac_plugin.scenario import (
     validation_keys,
 )
 from acband_configspace.smac_plugin.trial_values import (
-    Ticket,
     ToldTrial,
     cost_of,
     end_of,
@@ -466,20 +465,13 @@ class ACBandIntensifier(AbstractIntensifier):
         self._show_first(info.config, value)
         if self.take_beforehand(info, value):
             return
-        ticket = Ticket.of(info)
-        if ticket is None or ticket.configuration is None:
-            number = self.configurations.number_of(info.config)
-        else:
-            number = ticket.configuration
-        if number is None:
+        completed = self.pending.take(info, value)
+        if completed is None:
             logger.warning(
                 "A result was told, after the first race, of a configuration that AC-Band did not "
                 "ask for: it takes no part. Tell what you know before you ask for anything."
             )
             return
-        key = InstanceKey(info.instance, info.seed)
-        race = None if ticket is None else ticket.race
-        completed = self._pending.take((number, key), value, race=race)
         try:
             for pending in completed:
                 self._complete(pending)

@@ -137,10 +137,15 @@ class PendingRaces:
                 )
             )
 
-    def take(self, trial: TrialOn, value: TrialValue, *, race: str | None) -> list[PendingRace]:
-        """Take in a result of the named race, and return the races that it completes."""
+    def take(self, info: TrialInfo, value: TrialValue) -> list[PendingRace] | None:
+        """Take in a result; return the races that it completes, None if it is of no use here."""
+        ticket = Ticket.of(info)
+        trial = self._trial_of(info, ticket)
+        if trial is None:
+            return None
         entries = self._awaited.pop(trial, [])
         if end_of(value) is End.LOST:  # it lost that race, which tells nothing about another
+            race = None if ticket is None else ticket.race
             others = [entry for entry in entries if entry[0].name != race]
             if others:
                 self._awaited[trial] = others
@@ -148,6 +153,16 @@ class PendingRaces:
         for pending, position in entries:
             pending.values[position] = value
         return [pending for pending, _ in entries if not pending.missing]
+
+    def _trial_of(self, info: TrialInfo, ticket: Ticket | None) -> TrialOn | None:
+        key = InstanceKey(info.instance, int(info.seed or 0))
+        if ticket is not None and ticket.configuration is not None:
+            trial = (ticket.configuration, key)
+            # The ticket spares the search for a configuration by its values.
+            if any(r.configs[i] is info.config for r, i in self._awaited.get(trial, ())):
+                return trial
+        number = self._configurations.number_of(info.config)
+        return None if number is None else (number, key)
 
     def put_back(self, races: Sequence[PendingRace]) -> None:
         """Await all results of races anew, but for those that were judged."""

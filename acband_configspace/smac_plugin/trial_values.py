@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,13 @@ class Ticket:
         extra = info.additional_info
         if not isinstance(extra, Mapping) or "n_racers" not in extra:
             return None
-        return cls(**{field.name: extra[field.name] for field in fields(cls)})
+        return cls(
+            extra["race"],
+            extra["n_racers"],
+            extra["to_the_end"],
+            extra["limit"],
+            extra.get("configuration"),
+        )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from acband_configspace.core.race import Race
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.pending import PendingRaces
+from acband_configspace.smac_plugin.trial_values import Ticket
 
 N_TRIALS = 260
 #: With few candidates groups have many races each: there is something to be saved.
@@ -252,11 +254,13 @@ def test_who_lost_a_needless_race_has_not_lost_another() -> None:
     playoff = races.look_up(race, InstanceKey(None, 5))
     assert playoff.n_new == 2
     races.add(playoff)
-    first, second = playoff.trials
+    needless, own = (Ticket(name, 2).as_info() for name in ("needless", playoff.name))
+    first, second = (TrialInfo(c, None, 5, additional_info=needless) for c in playoff.configs)
     lost = TrialValue(cost=1.0, status=StatusType.TIMEOUT, additional_info={"end": "lost"})
-    assert races.take(first, lost, race="needless") == []
-    assert races.take(second, TrialValue(cost=2.0), race="needless") == []
-    assert races.take(first, TrialValue(cost=3.0), race=playoff.name) == [playoff]
+    assert races.take(first, lost) == []
+    assert races.take(second, TrialValue(cost=2.0)) == []
+    again = replace(first, additional_info=own)
+    assert races.take(again, TrialValue(cost=3.0)) == [playoff]
     assert [value.cost for value in playoff.values] == [3.0, 2.0]
 
 
