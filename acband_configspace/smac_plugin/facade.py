@@ -37,7 +37,7 @@ from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
-from acband_configspace.smac_plugin.options import check_run_options
+from acband_configspace.smac_plugin.options import RUNNER_OPTIONS, check_run_options
 from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
@@ -198,29 +198,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         spend: Literal["nothing", "configurations"] = NOT_GIVEN,
     ) -> None:
         arguments = locals()
-        options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         set_up_logging(logging_level)
         refuse_unsupported(scenario)
-        check_run_options(
-            racing=racing,
-            clock=clock,
-            par=par,
-            grace=grace,
-            worker_timeout=worker_timeout,
-            to_arguments=to_arguments,
-            read_result=read_result,
-            success_codes=success_codes,
-            dask_client=dask_client,
-            callbacks=callbacks,
-            test_instances=test_instances,
-        )
-        ignored = [name for name in IGNORED if arguments[name] is not None]
-        if isinstance(intensifier, AbstractIntensifier) and not isinstance(
-            intensifier, ACBandIntensifier
-        ):
-            ignored.append("intensifier")
-            intensifier = None
-        warn_of_ignored("ACBandFacade", ignored)
+        check_run_options(arguments)
+        warn_of_ignored("ACBandFacade", _ignored(arguments))
         if test_share is not None:
             if test_instances is not None:
                 raise TypeError("test_share must be None if test_instances are given")
@@ -228,26 +209,13 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
         added = configs_of(initial_design)
+        options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         intensifier = self._checked_intensifier(
-            scenario,
-            intensifier,
-            {**options, "racing": racing, "additional_configs": added},
+            scenario, intensifier, {**options, "racing": racing, "additional_configs": added}
         )
-        if intensifier.settings.proposals == "selector":
-            raise ValueError(
-                "proposals must not be 'selector' in ACBandFacade, which has no model: give it to "
-                "the intensifier of another of SMAC's facades"
-            )
         intensifier.allow_crashes = allow_crashes
-        self._warm: list[ToldTrial] = []
-        if warm_start is not None:
-            scale: dict[str, Any] = {"racing": racing}
-            if racing:  # otherwise a cost is what the target says
-                limit = scenario.trial_walltime_limit
-                scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
-            self._warm = earlier_results(
-                warm_start, scenario, most=intensifier.meta["k"], scale=scale
-            )
+        k = intensifier.meta["k"]
+        self._warm = _warm_results(warm_start, scenario, k, racing=racing, clock=clock, par=par)
         self._identity = identity_of(
             scenario,
             **({} if warm_start is None else {"warm_start": digest(self._warm)}),
@@ -256,9 +224,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             clock=clock,
             par=par,
         )
-        code: list[object] = [target_function, to_arguments, read_result]
-        if directory is not None:
-            code.append(str(directory))
+        code = [target_function, to_arguments, read_result]
+        code += [] if directory is None else [str(directory)]
         scenario = own_copy(scenario, name_of(self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self._scale = {"racing": racing, "par": par, "cutoff": scenario.trial_walltime_limit}
@@ -270,15 +237,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             target_function,
             dask_client=dask_client,
             worker_timeout=worker_timeout,
-            k=intensifier.meta["k"],
-            racing=racing,
-            clock=clock,
-            par=par,
-            grace=grace,
-            to_arguments=to_arguments,
-            success_codes=success_codes,
-            read_result=read_result,
-            directory=directory,
+            k=k,
+            **{name: arguments[name] for name in RUNNER_OPTIONS},
         )
         super().__init__(
             scenario,
@@ -293,14 +253,17 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def _checked_intensifier(
         self, scenario: Scenario, intensifier: object, options: dict[str, Any]
     ) -> ACBandIntensifier:
-        if intensifier is None:
-            return self.get_intensifier(scenario, **options)
+        if intensifier is None or _is_foreign(intensifier):
+            intensifier = self.get_intensifier(scenario, **options)
+            _refuse_selector(intensifier)
+            return intensifier
         if not isinstance(intensifier, ACBandIntensifier):
             raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
         if given := [name for name in options if name in OPTIONS]:
             raise TypeError(
                 f"{', '.join(given)} must be given to the intensifier, since one was passed"
             )
+        _refuse_selector(intensifier)
         # Made before there was a facade, it knows neither how trials are run nor what else races.
         racing, added = options["racing"], options["additional_configs"]
         same = scenario.instances == intensifier._scenario.instances
@@ -525,6 +488,39 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """The intensifier, which asks the engine for races and tells it their outcomes."""
         assert isinstance(self._intensifier, ACBandIntensifier)
         return self._intensifier
+
+
+def _is_foreign(intensifier: object) -> bool:
+    """Return whether this is one of SMAC's intensifiers, and not ours."""
+    ours = isinstance(intensifier, ACBandIntensifier)
+    return isinstance(intensifier, AbstractIntensifier) and not ours
+
+
+def _ignored(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that were given and have no meaning here."""
+    names = [name for name in IGNORED if arguments[name] is not None]
+    return [*names, "intensifier"] if _is_foreign(arguments["intensifier"]) else names
+
+
+def _refuse_selector(intensifier: ACBandIntensifier) -> None:
+    if intensifier.settings.proposals == "selector":
+        raise ValueError(
+            "proposals must not be 'selector' in ACBandFacade, which has no model: give it to the "
+            "intensifier of another of SMAC's facades"
+        )
+
+
+def _warm_results(
+    source: WarmStart | None, scenario: Scenario, most: int, *, racing: bool, clock: str, par: float
+) -> list[ToldTrial]:
+    """Return the results of a warm start, whose costs must mean what they mean here."""
+    if source is None:
+        return []
+    scale: dict[str, Any] = {"racing": racing}
+    if racing:  # otherwise a cost is what the target says
+        limit = scenario.trial_walltime_limit
+        scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
+    return earlier_results(source, scenario, most=most, scale=scale)
 
 
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
