@@ -180,7 +180,7 @@ class Run:
 
     @cached_property
     def leads(self) -> tuple[Lead, ...]:
-        """Who led since when, and what it is estimated to cost."""
+        """Who led from when, and at what estimated cost."""
         return leads_of(self._played.changes, self.costs)
 
     @property

@@ -10,7 +10,7 @@ from acband_configspace.runlog.verdict import gain
 
 
 def number(value: float) -> str:
-    """Return a number with four digits that count.
+    """Return a number with four significant digits.
 
     >>> number(0.46154), number(12345.6), number(3.0), number(1e-9)
     ('0.4615', '12,346', '3', '1e-09')

@@ -59,7 +59,7 @@ _REPORTED_STATUSES = {
 
 @dataclass(frozen=True)
 class LoadedTarget:
-    """What watchers and racers inherit from the supervisor instead of importing it each."""
+    """What watchers and racers inherit from the supervisor instead of each importing it."""
 
     function: Callable[..., object] | None
     read_result: Callable[[str, int], ScriptReport | None] | None
@@ -75,7 +75,7 @@ class RacerProcess:
     errors: int
     result: int
     token: bytes
-    """What its result begins with: anything else was written by something else."""
+    """What its result begins with: anything else was not written by the racer."""
 
 
 def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerProcess:
@@ -255,7 +255,7 @@ class OutputTail:
 
     @property
     def text(self) -> str:
-        """The end of the stream as text; bytes that are none show as the replacement sign."""
+        """The end of the stream as text, with replacement characters for what is not text."""
         return self._kept.decode(errors="replace")
 
 

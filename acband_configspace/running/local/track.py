@@ -51,7 +51,7 @@ class SupervisorDiedError(RuntimeError):
 
 
 class SupervisorProcess:
-    """A supervisor below this process, and the connection to it; closed when it is forgotten.
+    """A supervisor below this process, and the connection to it; closed when it is collected.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class SupervisorProcess:
             ) from None
 
     def close(self) -> None:
-        """Kill all racers and wait until they are gone, but not for ever."""
+        """Kill all racers and wait until they are gone, within a time limit."""
         self._end()
 
 

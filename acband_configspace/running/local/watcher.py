@@ -96,7 +96,7 @@ class Watcher:
                     break
 
     def _run(self, order: RunRacer, *, orders: list[object]) -> RacerReport:
-        """See one racer through, until nothing of it is alive; ``orders`` came with the first."""
+        """See one racer through until nothing of it is alive; ``orders`` came after its own."""
         try:
             run = RacerRun(order, self._limits, self._target, private=self._private())
         except OSError as error:  # no more processes, or descriptors
@@ -145,7 +145,7 @@ class Watcher:
     def _stop_tree(self, run: RacerRun) -> list[int]:
         """TERM, a short grace, KILL, reap, until nothing is left below this process.
 
-        Returns what does not go away: who may do what we may not cannot be killed.
+        Returns what is left: a process with more rights than ours cannot be killed.
         """
         patience_ends = time.monotonic() + self._limits.grace
         deadline = patience_ends + process_tree.KILL_PATIENCE
