@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dask.distributed import Client
 from smac.callback.callback import Callback
 
-from acband_configspace.core.checks import real_number, whole_number
+from acband_configspace.core.checks import real_number
+from acband_configspace.running.targets import checked_codes
 
 #: Those that are the runner's alone.
 RUNNER_OPTIONS = (
@@ -30,7 +31,7 @@ def check_run_options(given: Mapping[str, Any]) -> None:
         if given[name] is not None and not callable(given[name]):
             raise TypeError(f"{name} must be a function but got {given[name]!r}")
     if given["success_codes"] is not None:
-        _check_codes(given["success_codes"])
+        checked_codes(given["success_codes"])
     client, tests = given["dask_client"], given["test_instances"]
     if client is not None and not isinstance(client, Client):
         raise TypeError(f"dask_client must be a dask.distributed.Client but got {client!r}")
@@ -50,13 +51,6 @@ def _check_number(name: str, value: Any, *, at_least: float, may_be_infinite: bo
     finite = math.isfinite(number) or (may_be_infinite and number == math.inf)
     if not finite or number < at_least:
         raise ValueError(f"{name} must be at least {at_least} but got {value!r}")
-
-
-def _check_codes(codes: object) -> None:
-    if not isinstance(codes, Collection) or isinstance(codes, (str, bytes)):
-        raise TypeError(f"success_codes must be a collection of exit codes but got {codes!r}")
-    for code in codes:
-        whole_number("success_codes", code, at_least=0)
 
 
 def _check_all(name: str, items: object, fits: Callable[[object], bool], what: str) -> None:
