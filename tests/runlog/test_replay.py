@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from made_up import CUTOFF_COST, usual_cost, values_of, write_run
 
+from acband_configspace.cli.run_directory import incumbent_of
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.passes import SchedulePlan
@@ -242,6 +243,8 @@ def test_a_statistic_of_ones_own_can_be_given_again(tmp_path: Path) -> None:
     assert "my own" in unknown.problem
     assert unknown.races == played.races
     assert (unknown.incumbent, unknown.epochs) == (None, ())
+    with pytest.raises(NoRunError, match="who leads in .* cannot be told: it was judged by"):
+        incumbent_of(tmp_path)
 
 
 def test_a_journal_that_the_engine_does_not_take_says_so(tmp_path: Path) -> None:
