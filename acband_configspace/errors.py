@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class OutcomesNeededError(RuntimeError):
-    """Asked for a trial where AC-Band must first be told outcomes: tell, then ask again."""
+    """A trial was asked for before AC-Band was told the outcomes that it needs: tell them first."""
 
 
 class RunFinishedError(RuntimeError):
-    """Asked for a trial after the last race was judged."""
+    """A trial was asked for after the last race was judged."""
 
 
 class RunDiffersError(ValueError):
@@ -56,7 +56,7 @@ class JournalError(ValueError):
 
 
 class RunInterrupted(KeyboardInterrupt, SystemExit):  # it is no error
-    """Ctrl-C ended ``optimize``; three lines have said where the run is and how it goes on.
+    """Ctrl-C ended ``optimize``; three lines have said where the run is and how to continue it.
 
     Catch it as the ``KeyboardInterrupt`` that it is. If nobody does, it ends the script as
     ``SystemExit`` would: with exit status 130, as shells have it, and without a traceback.
@@ -73,8 +73,8 @@ class FirstRaceCrashedError(RuntimeError):
 
 
 class NoWorkersError(RuntimeError):
-    """The cluster had no worker for too long; started again, the run goes on where it was."""
+    """The cluster had no worker for too long; started again, the run continues."""
 
 
 class SchedulerLostError(RuntimeError):
-    """The cluster's scheduler is gone; started again with a new one, the run goes on."""
+    """The cluster's scheduler is gone; started again with a new one, the run continues."""

@@ -35,8 +35,6 @@ class SimulationResult:
     """Racers started in these races."""
     n_instances_planned: int
     """Races that the schedule allowed."""
-    n_trials_planned: int
-    """Racers that the schedule allowed."""
     epoch_winners: tuple[int, ...]
     """The row that won each epoch."""
     configurations: tuple[int, ...] = field(repr=False)
@@ -110,7 +108,6 @@ def simulate(
         n_instances=races.n_races,
         n_trials=races.n_trials,
         n_instances_planned=schedule.n_races,
-        n_trials_planned=schedule.n_trials,
         epoch_winners=tuple(int(rows[number]) for number in races.epoch_winners),
         configurations=tuple(rows[: races.n_seen].tolist()),
         instances=tuple(columns.tolist()),

@@ -19,7 +19,7 @@ _DESCRIPTION = """Tune a solver without writing Python.
 
   acband new                      write a scenario to start from
   acband check scenario.toml      is it right? runs one race
-  acband run scenario.toml        tune; started again, it goes on
+  acband run scenario.toml        tune; started again, it continues
   acband validate RUN             is it better than the default?
   acband show RUN --command       the tuned command line
 
@@ -97,7 +97,7 @@ def _guarded(command: Callable[[], int]) -> int:
     try:
         return command()
     except KeyboardInterrupt:
-        print("\ninterrupted; started again, a run goes on where it was", file=sys.stderr)
+        print("\ninterrupted; started again, a run continues where it stopped", file=sys.stderr)
         return exit_codes.INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone: acband show RUN | head
         sys.stderr.close()

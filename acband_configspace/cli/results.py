@@ -82,7 +82,7 @@ class AclibResult:
         try:
             answer = json.loads(text)
         except ValueError:
-            return _crash(f"the result is no JSON: {text!r}")
+            return _crash(f"the result is not JSON: {text!r}")
         extra = answer.get("misc") or answer.get("additional_info")
         return self._report(
             str(answer.get("status")),
@@ -110,7 +110,7 @@ class AclibResult:
         cost = quality if self.quality else runtime
         if status == "SUCCESS" and (cost is None or not math.isfinite(cost)):
             which = "quality" if self.quality else "run time"
-            return _crash(f"the {which} is no number in {text!r}")
+            return _crash(f"the {which} is not a number in {text!r}")
         return ScriptReport(status=status, cost=cost, runtime=runtime, additional_info=extra)
 
 
@@ -158,7 +158,7 @@ class PatternResult:
         found = groups["cost"] if "cost" in groups else last[1 if last.re.groups else 0]
         cost = _number(found)
         if cost is None or not math.isfinite(cost):
-            return _crash(f"{found!r}, which {self.pattern!r} matches, is no number")
+            return _crash(f"{found!r}, which {self.pattern!r} matches, is not a number")
         return ScriptReport("SUCCESS", cost)
 
 

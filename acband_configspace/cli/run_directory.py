@@ -99,7 +99,7 @@ def read_origin(directory: Path) -> Origin:
     except FileNotFoundError:
         raise InputError(
             Place.of(directory),
-            f"is no run of 'acband run': it has no {RECORD}; give the scenario with --scenario",
+            f"was not made by 'acband run': it has no {RECORD}; give the scenario with --scenario",
         ) from None
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise InputError(Place.of(path), f"cannot be read: {error!r}") from None
@@ -140,8 +140,10 @@ def _test_list(kind: str, path: Path) -> dict[str, str]:
 
 
 def incumbent_of(directory: Path) -> dict[str, Any]:
-    """Return the values of the configuration that leads, also of a run that goes on."""
-    from acband_configspace.runlog.replay import Run
+    """Return the values of the configuration that leads a run, finished or not."""
+    from acband_configspace.runlog.replay import NoRunError, Run
 
     run = Run.load(directory)
+    if run.problem is not None:
+        raise NoRunError(f"who leads in {directory} cannot be told: {run.problem}")
     return dict(run.default if run.incumbent is None else run.values(run.incumbent))

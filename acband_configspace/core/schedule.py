@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from acband_configspace.core.checks import whole_number
 from acband_configspace.core.epochs import UNLIMITED as UNLIMITED
@@ -185,24 +186,9 @@ class Schedule:
         return schedule_for(n_candidates)
 
     @classmethod
-    def least_trials(
-        cls,
-        *,
-        k: int = 2,
-        alpha: float | None = 0.05,
-        delta: float = 0.05,
-        n_candidates: int | None = None,
-        n0: int | None = None,
-        n_epochs: int | None = None,
-        supply: Supply = UNLIMITED,
-        playoff: int = 0,
-        set_aside: bool = True,
-    ) -> int:
-        """Return the least number of trials that gives every group at least one race."""
-        outline = EpochOutline.checked(
-            k, alpha, delta, n_candidates, n0, n_epochs=n_epochs,
-            supply=supply, playoff=playoff, set_aside=set_aside,
-        )  # fmt: skip
+    def least_trials(cls, *, k: int, alpha: float | None, delta: float, **options: Any) -> int:
+        """Return the least number of trials for which every group of a plan has a race."""
+        outline = EpochOutline.checked(k, alpha, delta, **options)
         return _schedule(outline, outline.minimum_budget).n_trials
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The geometry of the report's pictures: where things stand, in per cent of the drawing area.
+"""The geometry of the report's charts: where things stand, in per cent of the drawing area.
 
 Texts are placed by the page, in its own size, and lines keep their width: so a picture is as wide
 as the page and can be read on a telephone.
@@ -113,7 +113,7 @@ class CostChart:
 
 
 def cost_chart(run: Run) -> CostChart | None:
-    """Return the picture, None if nobody leads yet."""
+    """Return the chart; None if nobody leads yet."""
     known = [(lead, lead.estimate, lead.best) for lead in run.leads]
     steps = [(lead, e, best) for lead, e, best in known if e is not None and best is not None]
     if not steps:
@@ -134,7 +134,7 @@ def cost_chart(run: Run) -> CostChart | None:
             x(lead.since),
             y(best),
             run.label(lead.configuration),
-            f"{run.label(lead.configuration)} leads since {seconds(lead.since)}, "
+            f"{run.label(lead.configuration)} has led since {seconds(lead.since)}, "
             f"{counted(lead.n_trials, 'trial')}: {_estimated(e)}, "
             f"by {counted(e.n_common, 'common instance')}",
         )
@@ -227,7 +227,7 @@ def _band_path(
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A round: how many there were, and of these how many went on."""
+    """A round: how many were in it, and how many of them went on."""
 
     left: float
     width: float
@@ -279,7 +279,7 @@ class DotChart:
     groups: Sequence[tuple[float, float, float]]
     """Where a group stands: its column, its top and its bottom."""
     paths: Sequence[tuple[str, bool]]
-    """The ways from round to round, and whether they are the incumbent's."""
+    """The paths from round to round, and whether they are the incumbent's."""
     spans: Sequence[Span]
     kinds: Sequence[str]
     """Those that occur."""

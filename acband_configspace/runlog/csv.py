@@ -10,26 +10,10 @@ from acband_configspace.core.ends import End
 from acband_configspace.runlog.replay import Run, Trial
 
 _COLUMNS = [
-    "race",
-    "pass",
-    "epoch",
-    "round",
-    "group",
-    "index",
-    "instance",
-    "seed",
-    "configuration",
-    "default",
-    "end",
-    "cost",
-    "censored",
-    "time",
-    "cpu_time",
-    "started",
-    "reused",
-    "walltime",
+    "race", "pass", "epoch", "round", "group", "index", "instance", "seed", "configuration",
+    "default", "end", "cost", "censored", "time", "cpu_time", "started", "reused", "walltime",
     "error",
-]
+]  # fmt: skip
 
 
 def write_trials(run: Run | str | Path | object, path: str | Path) -> None:

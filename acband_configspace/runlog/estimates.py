@@ -18,13 +18,13 @@ from acband_configspace.runlog.verdict import ENOUGH_PAIRS, paired_interval, rat
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a configuration is estimated to cost on the mean."""
+    """What a configuration is estimated to cost on average."""
 
     mean: float
     error: float | None
     """The standard error; None if one instance is all there is."""
     n_common: int
-    """On how many instances it was set beside the present incumbent: 0 if they have none in
+    """On how many instances it was compared with the present incumbent: 0 if they have none in
     common, so that it is only known by instances of its own."""
     at_least: bool
     """Whether it was stopped on some of them, so that this is a lower bound."""
@@ -32,7 +32,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """A configuration that led from some time on."""
+    """A configuration that took the lead."""
 
     configuration: int
     since: float
@@ -79,7 +79,7 @@ class Known(Protocol):
 
 
 class Costs:
-    """What the races of a journal tell of configurations on instances."""
+    """What the races of a journal say about configurations on instances."""
 
     def __init__(self) -> None:
         self._known: dict[int, dict[InstanceKey, float]] = {}
@@ -153,7 +153,7 @@ def pairs_of(known: Known, first: int, second: int, *, with_bounds: bool) -> Pai
 
 
 class Estimator:
-    """Estimates what configurations cost, by setting them beside the present incumbent.
+    """Estimates what configurations cost by comparing them with the present incumbent.
 
     Its own mean is over all instances that it has met. Any other costs as much more or less as it
     did on the instances that both have met: instances differ more than configurations do. Only
@@ -227,7 +227,7 @@ def _added(first: float | None, second: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """What one of those who have led costs, by all that is known today."""
+    """What a former leader costs, by all that is known today."""
 
     estimate: Estimate | None
     best: float | None
@@ -251,7 +251,7 @@ def estimated(known: Known, leaders: Sequence[int]) -> list[Estimated]:
 
 
 def leads_of(changes: Sequence[tuple[RaceRecord, int]], costs: Costs) -> tuple[Lead, ...]:
-    """Return who led since when and what it costs.
+    """Return who led from when, and at what cost.
 
     Parameters
     ----------

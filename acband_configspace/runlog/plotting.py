@@ -48,7 +48,7 @@ def plot_elimination(run: AnyRun, ax: Axes | None = None) -> Axes:
     Dots that touch are a group; a ring has found no group and goes on without racing. Columns get
     narrower with every round, and wider again as an epoch or a pass brings new challengers.
     """
-    run = Run.of(run)
+    run = _played(run)
     columns = _columns(run.epochs)
     ax = _axes(ax, width=max(6.0, 0.42 * len(columns) + 2.0), height=4.2)
     for left, (before, column) in enumerate(itertools.pairwise(columns)):
@@ -74,7 +74,7 @@ def plot_incumbent(
     test_costs : Mapping[int, float] | None
         What the configurations cost on test instances, by their numbers; drawn beside it.
     """
-    run = Run.of(run)
+    run = _played(run)
     ax = _axes(ax, width=6.4, height=3.4)
     _draw_training(ax, run)
     if test_costs:
@@ -199,6 +199,13 @@ def plot_sufficient_budget(
     ]
     ax.legend(handles=handles, frameon=False, fontsize=8, ncols=2)
     return ax
+
+
+def _played(run: AnyRun) -> Run:
+    run = Run.of(run)
+    if run.problem is not None:
+        raise ValueError(f"the run in {run.directory} cannot be drawn: {run.problem}")
+    return run
 
 
 def _axes(ax: Axes | None, *, width: float, height: float) -> Axes:

@@ -16,8 +16,6 @@ from typing import Any
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.core.passes import SchedulePlan
-from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import JournalError
 from acband_configspace.runlog.estimates import Comparison, Costs, Lead, comparison_of, leads_of
@@ -89,7 +87,8 @@ class Run:
                 "a run must be a directory, a Run or a facade but got "
                 f"{type(source).__name__} {source!r}"
             ) from None
-        return cls.load(directory)
+        settings = getattr(getattr(source, "intensifier", None), "settings", None)
+        return cls.load(directory, statistic=getattr(settings, "judge_by", None))
 
     # --- what is recorded ---------------------------------------------------------------------
 
@@ -107,11 +106,6 @@ class Run:
     def plans(self) -> Sequence[Plan]:
         """The plan of each pass."""
         return self.recorded.plans
-
-    @property
-    def schedules(self) -> tuple[Schedule, ...]:
-        """The schedule of each pass; with memory there is none."""
-        return tuple(plan.schedule for plan in self.plans if isinstance(plan, SchedulePlan))
 
     @property
     def races(self) -> Sequence[RaceRecord]:
@@ -171,7 +165,7 @@ class Run:
 
     @property
     def problem(self) -> str | None:
-        """Why the engine does not take in the journal: the rounds are then those of the races."""
+        """Why who led and who went on cannot be told: then there are races only, and no rounds."""
         return self._played.problem
 
     @property
@@ -186,7 +180,7 @@ class Run:
 
     @cached_property
     def leads(self) -> tuple[Lead, ...]:
-        """Who led since when, and what it is estimated to cost."""
+        """Who led from when, and at what estimated cost."""
         return leads_of(self._played.changes, self.costs)
 
     @property

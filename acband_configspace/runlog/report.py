@@ -1,6 +1,6 @@
-"""One HTML page about a run: how much better than the default, and how it came to that.
+"""One HTML page about a run: how much better than the default it is, and how it got there.
 
-All is in the page itself, pictures too; it opens without a network and runs no scripts.
+Everything is in the page itself, charts too; it needs no network and runs no scripts.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ MOST_PLANS = 8
 
 _MEANING = {
     "won": "finished first",
-    End.FINISHED.value: "came to its end, but not alone at the top",
-    End.LOST.value: "stopped, since another one had won or it was too slow",
+    End.FINISHED.value: "came to its end, but did not win",
+    End.LOST.value: "stopped because another had won, or because it was too slow",
     End.CUTOFF.value: "reached the cutoff",
     End.MEMORY.value: "reached the memory limit",
     End.CRASHED.value: "crashed",
@@ -72,7 +72,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: a title, and what there is of a sentence, a picture and a table."""
+    """A part of the page: a title, and optionally a sentence, a chart and a table."""
 
     title: str
     text: str = ""
@@ -107,7 +107,6 @@ def html_report(run: Run | str | Path | object) -> str:
         state=_state(run),
         verdict=verdict(run),
         tested=None if note is None else Verdict.of_note(note.values),
-        problem=run.problem,
         tiles=_tiles(run),
         sections=[*_sections(run)],
         footer=f"acband-configspace {__version__}, {time.strftime('%Y-%m-%d %H:%M')}",
@@ -130,7 +129,7 @@ def _state(run: Run) -> str:
     if run.finished:
         return f"Finished: {run.finished}."
     if run.races:
-        return "Running or interrupted; this is how far it is. Start it again and it goes on."
+        return "Running or interrupted: this is how far it has come. Start it again to continue."
     return "No race is over yet."
 
 
@@ -146,13 +145,14 @@ def _tiles(run: Run) -> list[tuple[str, str]]:
 
 
 def _sections(run: Run) -> Iterable[Section]:
-    if run.races:
+    if run.epochs:
         yield _cost(run)
         yield _incumbent(run)
         yield _leads(run)
         yield _elimination(run)
         yield _epochs(run)
         yield _rounds(run)
+    if run.races:
         yield _ends(run)
         yield _configurations(run)
     yield _settings(run)
@@ -203,7 +203,7 @@ def _incumbent(run: Run) -> Section:
 
 def _leads(run: Run) -> Section:
     columns = [
-        Column("configuration", True), Column("leads since", True), Column("trials", True),
+        Column("configuration", True), Column("led from", True), Column("trials", True),
         Column("estimated mean", True), Column("± 2 errors", True), Column("by instances", True),
         Column("differs from the default in", is_long=True),
     ]  # fmt: skip

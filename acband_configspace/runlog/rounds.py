@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayError
 from acband_configspace.core.instances import Instances
-from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Race, RaceId
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.runlog.records import RaceRecord, Recorded
@@ -112,23 +111,23 @@ class Played:
     changes: tuple[tuple[RaceRecord, int], ...] = ()
     """The races after which somebody else led, and who that is."""
     problem: str | None = None
-    """Why the engine did not take in the journal: this is then what the races alone show."""
+    """Why the engine did not take in the journal: then nothing is known but its races."""
 
 
 def play(recorded: Recorded, statistic: Statistic | None = None) -> Played:
-    """Return how a run went, by the engine, or as far as the races alone show it."""
+    """Return how a run went, or why that cannot be told."""
     if not recorded.races:
         return Played()
-    if recorded.header.own_statistic is not None and statistic is None:
-        problem = (
-            f"it was judged by a statistic of the user's own, {recorded.header.own_statistic}, "
-            "which the journal cannot hold"
+    own = recorded.header.own_statistic
+    if own is not None and statistic is None:
+        return Played(
+            problem=f"it was judged by a statistic of the user's own, {own}, which the journal "
+            "cannot hold: give it to Run.load"
         )
-        return _from_races_alone(recorded, problem)
     try:
-        return _Player(recorded, statistic).play()
+        return _Player(recorded, None if own is None else statistic).play()
     except ValueError as error:  # ReplayError, or what the engine does not take
-        return _from_races_alone(recorded, f"the engine does not take in its journal: {error}")
+        return Played(problem=f"its journal cannot be replayed: {error}")
 
 
 def playable(recorded: Recorded) -> list[RaceRecord]:
@@ -149,7 +148,7 @@ EpochPlace = tuple[int, int]
 
 
 @dataclass
-class _Draft:
+class _RoundInProgress:
     """A round of which races are handed out, and end."""
 
     is_playoff: bool
@@ -195,7 +194,7 @@ class _Player:
             plans=recorded.plans,
         )
         self._handed_out: dict[RaceId, Race] = {}
-        self._rounds: dict[Place, _Draft] = {}
+        self._rounds: dict[Place, _RoundInProgress] = {}
         self._champions: dict[int, int] = {}
 
     def play(self) -> Played:
@@ -245,7 +244,7 @@ class _Player:
             if place not in self._rounds:
                 if self._memory and engine.epoch_winners:
                     self._champions[race.id.pass_number] = engine.epoch_winners[0][0]
-                self._rounds[place] = _Draft(engine.position.is_playoff)
+                self._rounds[place] = _RoundInProgress(engine.position.is_playoff)
             self._rounds[place].hand_out(race.id, race.racers)
             self._handed_out[race.id] = race
 
@@ -258,7 +257,7 @@ class _Player:
             yield _epoch(place, drafts, winner, is_over=is_over, memory=self._memory)
 
     def _winner(
-        self, place: EpochPlace, drafts: Mapping[Place, _Draft], leader: int | None
+        self, place: EpochPlace, drafts: Mapping[Place, _RoundInProgress], leader: int | None
     ) -> int | None:
         pass_number, epoch = place
         if self._memory:  # who was champion when the next pass began
@@ -314,7 +313,7 @@ class _Space:
 
 def _epoch(
     place: EpochPlace,
-    drafts: Mapping[Place, _Draft],
+    drafts: Mapping[Place, _RoundInProgress],
     winner: int | None,
     *,
     is_over: bool,
@@ -352,7 +351,7 @@ def _epoch(
     return PlayedEpoch(place[0], place[1], name, is_playoff, tuple(reversed(rounds)), winner)
 
 
-def _groups(draft: _Draft, later: set[int] | None) -> tuple[PlayedGroup, ...]:
+def _groups(draft: _RoundInProgress, later: set[int] | None) -> tuple[PlayedGroup, ...]:
     wins: Counter[tuple[int, int | None]] = Counter()
     n_races: Counter[int] = Counter()
     for race in draft.races:
@@ -367,52 +366,3 @@ def _groups(draft: _Draft, later: set[int] | None) -> tuple[PlayedGroup, ...]:
         )
         for number, members in sorted(draft.groups.items())
     )
-
-
-def _from_races_alone(recorded: Recorded, problem: str) -> Played:
-    """Return what the races show without the engine: who turns up again has gone on."""
-    rounds: dict[Place, _Draft] = {}
-    for race in recorded.races:
-        place = _place(race.id)
-        if place not in rounds:
-            rounds[place] = _Draft(_is_playoff(recorded, race.id))
-        rounds[place].hand_out(race.id, race.racers)
-        rounds[place].races.append(race)
-    proven = {
-        racer
-        for race in recorded.races
-        for racer, trial in zip(race.racers, race.trials, strict=True)
-        if trial.end is End.FINISHED
-    }
-    first = recorded.races[0]
-    changes = [(first, min(proven))] if proven else []
-    epochs = []
-    places = sorted({(place[0], place[1]) for place in rounds})
-    for number, epoch_place in enumerate(places, start=1):
-        drafts = {p: draft for p, draft in rounds.items() if p[:2] == epoch_place}
-        entering = {
-            racer
-            for p, draft in rounds.items()
-            if [p[:2]] == places[number : number + 1]
-            for group in draft.groups.values()
-            for racer in group
-        }
-        last = drafts[max(drafts)]
-        going_on = entering & {racer for group in last.groups.values() for racer in group}
-        winner = next(iter(going_on)) if len(going_on) == 1 else None
-        memory = bool(recorded.header.settings.memory)
-        epochs.append(
-            _epoch(epoch_place, drafts, winner, is_over=winner is not None, memory=memory)
-        )
-        if winner in proven and winner is not None and winner != changes[-1][1]:
-            changes.append((last.races[-1], winner))
-    return Played(tuple(epochs), tuple(changes), problem)
-
-
-def _is_playoff(recorded: Recorded, place: RaceId) -> bool:
-    """Return whether a race is beyond the epochs that were planned, with nothing else to be."""
-    settings = recorded.header.settings
-    if settings.memory or settings.spend != "nothing" or not settings.playoff:
-        return bool(settings.memory) and place.round > 1
-    plan = recorded.plans[place.pass_number - 1]
-    return isinstance(plan, SchedulePlan) and place.epoch > len(plan.schedule.epochs)

@@ -38,12 +38,12 @@ def paired_interval(
 
 
 def ratio_of_means(default: Floats, incumbent: Floats) -> float:
-    """Return how many times as much the default costs."""
+    """Return how many times as much as the incumbent the default costs."""
     return float(default.mean() / incumbent.mean())
 
 
 def difference_of_means(default: Floats, incumbent: Floats) -> float:
-    """Return how much more the default costs."""
+    """Return how much more than the incumbent the default costs."""
     return float(default.mean() - incumbent.mean())
 
 
@@ -292,7 +292,7 @@ def gain(
 
 
 def _amount(figure: float, *, is_ratio: bool, racing: bool, worse: bool) -> float:
-    """Return the number that is told of a figure: a speed-up, a share saved, or a difference."""
+    """Return a figure as it is told: a speed-up, a share saved, or a difference."""
     if is_ratio and racing:
         return 1 / figure if worse else figure
     saved = 1 - 1 / figure if is_ratio else figure

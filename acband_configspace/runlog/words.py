@@ -10,7 +10,7 @@ from acband_configspace.runlog.verdict import gain
 
 
 def number(value: float) -> str:
-    """Return a number with four digits that count.
+    """Return a number with four significant digits.
 
     >>> number(0.46154), number(12345.6), number(3.0), number(1e-9)
     ('0.4615', '12,346', '3', '1e-09')
@@ -46,6 +46,8 @@ def counted(n: int, noun: str) -> str:
 
 def verdict(run: Run) -> str:
     """Return how much better than the default the incumbent is, in a sentence or two."""
+    if run.problem is not None:
+        return f"Who leads cannot be told: {run.problem}."
     if run.incumbent is None:
         return "No configuration has finished a race yet."
     comparison = run.comparison
@@ -71,7 +73,7 @@ def _compared(run: Run, comparison: Comparison) -> str:
     assert comparison.incumbent_mean is not None
     at_least = "at least " if comparison.at_least else ""
     default = f"{at_least}{number(comparison.default_mean)}"
-    means = f"{number(comparison.incumbent_mean)} instead of {default} on the mean"
+    means = f"{number(comparison.incumbent_mean)} instead of {default} on average"
     # A lower bound on the default's mean says nothing while it is below the incumbent's.
     unknown = comparison.at_least and comparison.default_mean < comparison.incumbent_mean
     if comparison.ratio is None or unknown:
@@ -91,6 +93,6 @@ def _not_met(run: Run, comparison: Comparison, name: str) -> str:
         return f"{name} leads; it has not met the default on a common instance yet."
     at_least = "at least " if default.at_least else ""
     return (
-        f"{name} costs {number(own.mean)} on the mean, the default {at_least}"
+        f"{name} costs {number(own.mean)} on average, the default {at_least}"
         f"{number(default.mean)}, each on instances of its own: they have none in common."
     )

@@ -189,7 +189,7 @@ class CommandTarget:
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be callable but got {function!r}")
         self._to_arguments = to_arguments
-        self._success_codes = _checked_codes(success_codes)
+        self._success_codes = checked_codes(success_codes)
         self._directory = None if directory is None else os.path.abspath(directory)
         self.pickled_reader = None if read_result is None else _pickled("read_result", read_result)
 
@@ -220,7 +220,8 @@ class CommandTarget:
         return [str(argument) for argument in arguments]
 
 
-def _checked_codes(codes: Collection[int]) -> frozenset[int]:
+def checked_codes(codes: Collection[int]) -> frozenset[int]:
+    """Return a set of exit codes; refuse anything else."""
     if isinstance(codes, (str, bytes)) or not isinstance(codes, Collection) or not codes:
         raise TypeError(f"success_codes must be a collection of exit codes but got {codes!r}")
     for code in codes:

@@ -77,7 +77,7 @@ def _problems(scenario: Scenario, values: list[TrialValue], racing: bool) -> lis
     fastest = min((value.time for value in values if end_of(value) is End.FINISHED), default=1.0)
     if racing and fastest < SHORT_RUN:
         wrong.append(
-            f"the winner took {1e3 * fastest:.0f} ms only: starting and stopping processes takes "
-            "about as long, so use larger instances"
+            f"the winner took only {1e3 * fastest:.0f} ms: starting and stopping processes "
+            "takes about as long, so use larger instances"
         )
     return wrong

@@ -53,14 +53,14 @@ class Configurations:
         return self._drawn[number]
 
     def number_of(self, configuration: Configuration) -> int | None:
-        """Return the number of a configuration, None if its values are none of those drawn."""
+        """Return the number of a configuration; None if it has not been drawn."""
         return self._numbers.get(name_of_values(configuration))
 
     def draw(self, n: int, known: KnownBest | None = None) -> int:
-        """Make sure that n are known, if there are as many; return how many are.
+        """Draw until n are known, or the space is used up; return how many are known.
 
-        With proposals, every second new one is proposed in view of who is known to be good; before
-        anything raced, of those given.
+        With proposals, every second new one is proposed in view of the best so far; before anything
+        has raced, in view of those given.
         """
         if self._proposals is not None:
             known = KnownBest(1, tuple(range(self.n_given))) if known is None else known
@@ -77,7 +77,7 @@ class Configurations:
         return len(self)
 
     def _draw_one(self, known: KnownBest) -> bool:
-        """Add one, proposed or uniform; return whether there was any."""
+        """Add one, proposed or uniform; return whether there was one left to add."""
         if len(self) % 2 and self._add_proposed(known):
             return True
         n_repeats = 0
@@ -104,7 +104,7 @@ class Configurations:
             self._space.random = theirs
 
     def _in_our_space(self, configuration: Configuration) -> Configuration:
-        """Return a configuration of the user's as one of our space, which a copy may not equal."""
+        """Return a user's configuration as one of our own space: a copy of it may not be equal."""
         if configuration.config_space is self._space:
             return configuration
         try:

@@ -108,7 +108,7 @@ class _Describer:
                     yield f"{name}.{attribute}={self.of(vars(value)[attribute])}"
 
     def _is_new(self, thing: object) -> bool:
-        """Return whether something is described for the first time: things may lead in circles."""
+        """Return whether something is described for the first time: references may be circular."""
         new = id(thing) not in self._seen
         self._seen.add(id(thing))
         return new

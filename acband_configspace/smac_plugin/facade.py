@@ -1,4 +1,4 @@
-"""AC-Band as a SMAC facade: ``ACBandFacade`` in place of SMAC's own, and the script runs on."""
+"""AC-Band as a SMAC facade: put ``ACBandFacade`` in place of SMAC's own in any script."""
 
 from __future__ import annotations
 
@@ -33,16 +33,15 @@ from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import RunInterrupted
 from acband_configspace.running import Clock, ScriptReport
 from acband_configspace.smac_plugin.check import rehearse
-from acband_configspace.smac_plugin.dask_runner import DaskRaceRunner
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
-from acband_configspace.smac_plugin.options import check_run_options
+from acband_configspace.smac_plugin.options import RUNNER_OPTIONS, check_run_options
 from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
-from acband_configspace.smac_plugin.runners import RaceRunner, make_runner
+from acband_configspace.smac_plugin.runners import DaskRaceRunner, RaceRunner, make_runner
 from acband_configspace.smac_plugin.scenario import (
     hold_back,
     own_copy,
@@ -199,32 +198,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         spend: Literal["nothing", "configurations"] = NOT_GIVEN,
     ) -> None:
         arguments = locals()
-        options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         set_up_logging(logging_level)
         refuse_unsupported(scenario)
-        check_run_options(
-            racing=racing,
-            overwrite=overwrite,
-            allow_crashes=allow_crashes,
-            directory=directory,
-            clock=clock,
-            par=par,
-            grace=grace,
-            worker_timeout=worker_timeout,
-            to_arguments=to_arguments,
-            read_result=read_result,
-            success_codes=success_codes,
-            dask_client=dask_client,
-            callbacks=callbacks,
-            test_instances=test_instances,
-        )
-        ignored = [name for name in IGNORED if arguments[name] is not None]
-        if isinstance(intensifier, AbstractIntensifier) and not isinstance(
-            intensifier, ACBandIntensifier
-        ):
-            ignored.append("intensifier")
-            intensifier = None
-        warn_of_ignored("ACBandFacade", ignored)
+        check_run_options(arguments)
+        warn_of_ignored("ACBandFacade", _ignored(arguments))
         if test_share is not None:
             if test_instances is not None:
                 raise TypeError("test_share must be None if test_instances are given")
@@ -232,26 +209,13 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
         added = configs_of(initial_design)
+        options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         intensifier = self._checked_intensifier(
-            scenario,
-            intensifier,
-            {**options, "racing": racing, "additional_configs": added},
+            scenario, intensifier, {**options, "racing": racing, "additional_configs": added}
         )
-        if intensifier.settings.proposals == "selector":
-            raise ValueError(
-                "proposals must not be 'selector' in ACBandFacade, which has no model: give it to "
-                "the intensifier of another of SMAC's facades"
-            )
         intensifier.allow_crashes = allow_crashes
-        self._warm: list[ToldTrial] = []
-        if warm_start is not None:
-            scale: dict[str, Any] = {"racing": racing}
-            if racing:  # otherwise a cost is what the target says
-                limit = scenario.trial_walltime_limit
-                scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
-            self._warm = earlier_results(
-                warm_start, scenario, most=intensifier.meta["k"], scale=scale
-            )
+        k = intensifier.meta["k"]
+        self._warm = _warm_results(warm_start, scenario, k, racing=racing, clock=clock, par=par)
         self._identity = identity_of(
             scenario,
             **({} if warm_start is None else {"warm_start": digest(self._warm)}),
@@ -260,9 +224,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             clock=clock,
             par=par,
         )
-        code: list[object] = [target_function, to_arguments, read_result]
-        if directory is not None:
-            code.append(str(directory))
+        code = [target_function, to_arguments, read_result]
+        code += [] if directory is None else [str(directory)]
         scenario = own_copy(scenario, name_of(self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self._scale = {"racing": racing, "par": par, "cutoff": scenario.trial_walltime_limit}
@@ -274,15 +237,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             target_function,
             dask_client=dask_client,
             worker_timeout=worker_timeout,
-            k=intensifier.meta["k"],
-            racing=racing,
-            clock=clock,
-            par=par,
-            grace=grace,
-            to_arguments=to_arguments,
-            success_codes=success_codes,
-            read_result=read_result,
-            directory=directory,
+            k=k,
+            **{name: arguments[name] for name in RUNNER_OPTIONS},
         )
         super().__init__(
             scenario,
@@ -297,14 +253,17 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def _checked_intensifier(
         self, scenario: Scenario, intensifier: object, options: dict[str, Any]
     ) -> ACBandIntensifier:
-        if intensifier is None:
-            return self.get_intensifier(scenario, **options)
+        if intensifier is None or _is_foreign(intensifier):
+            intensifier = self.get_intensifier(scenario, **options)
+            _refuse_selector(intensifier)
+            return intensifier
         if not isinstance(intensifier, ACBandIntensifier):
             raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
         if given := [name for name in options if name in OPTIONS]:
             raise TypeError(
                 f"{', '.join(given)} must be given to the intensifier, since one was passed"
             )
+        _refuse_selector(intensifier)
         # Made before there was a facade, it knows neither how trials are run nor what else races.
         racing, added = options["racing"], options["additional_configs"]
         same = scenario.instances == intensifier._scenario.instances
@@ -390,7 +349,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def optimize(self, *, data_to_scatter: dict[str, Any] | None = None) -> Configuration:
         """Run to the end of the plan or to a limit, and return the winner.
 
-        Interrupted, it leaves a run that goes on when it is started again. Ctrl-C says where the
+        A run that is interrupted continues when it is started again. Ctrl-C says where the
         run is, in three lines, and raises :class:`~acband_configspace.errors.RunInterrupted`: a
         KeyboardInterrupt, which ends a script that does not catch it with exit status 130.
 
@@ -531,6 +490,39 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         return self._intensifier
 
 
+def _is_foreign(intensifier: object) -> bool:
+    """Return whether this is one of SMAC's intensifiers, and not ours."""
+    ours = isinstance(intensifier, ACBandIntensifier)
+    return isinstance(intensifier, AbstractIntensifier) and not ours
+
+
+def _ignored(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that were given and have no meaning here."""
+    names = [name for name in IGNORED if arguments[name] is not None]
+    return [*names, "intensifier"] if _is_foreign(arguments["intensifier"]) else names
+
+
+def _refuse_selector(intensifier: ACBandIntensifier) -> None:
+    if intensifier.settings.proposals == "selector":
+        raise ValueError(
+            "proposals must not be 'selector' in ACBandFacade, which has no model: give it to the "
+            "intensifier of another of SMAC's facades"
+        )
+
+
+def _warm_results(
+    source: WarmStart | None, scenario: Scenario, most: int, *, racing: bool, clock: str, par: float
+) -> list[ToldTrial]:
+    """Return the results of a warm start, whose costs must mean what they mean here."""
+    if source is None:
+        return []
+    scale: dict[str, Any] = {"racing": racing}
+    if racing:  # otherwise a cost is what the target says
+        limit = scenario.trial_walltime_limit
+        scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
+    return earlier_results(source, scenario, most=most, scale=scale)
+
+
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
@@ -555,7 +547,9 @@ def _runner_for(
         return None
     if isinstance(target, AbstractRunner):
         if dask_client is not None:
-            raise TypeError("dask_client must be None with a runner of your own: give it to that")
+            raise TypeError(
+                "dask_client must be None with a runner of your own: give the client to that runner"
+            )
         return target
     if dask_client is None:
         parallel = scenario.n_workers > 1

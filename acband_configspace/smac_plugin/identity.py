@@ -26,7 +26,7 @@ _SCENARIO_FIELDS = (
 
 
 def identity_of(scenario: Scenario, **parts: Any) -> dict[str, Any]:
-    """Return what identifies a run, as JSON has it."""
+    """Return what identifies a run, in JSON's types."""
     identity = {name: getattr(scenario, name) for name in _SCENARIO_FIELDS}
     identity["configspace"] = scenario.configspace.to_serialized_dict()
     identity.update(parts)
@@ -42,7 +42,7 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 def name_of(identity: Mapping[str, Any], *target: object) -> str:
     """Return a name for a run that has none: the same whenever the same script is started.
 
-    What decides the results of the target goes in, be it its code, or how it is called.
+    It depends on all that decides the results of the target: its code, and how it is called.
     """
     text = json.dumps({**identity, "target": [describe(part) for part in target]}, sort_keys=True)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""AC-Band as a SMAC intensifier: asks the engine for races, tells it what they brought."""
+"""AC-Band as a SMAC intensifier: asks the engine for races and tells it their outcomes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.engine import Engine, Limits, Plan, Position, ReplayError
+from acband_configspace.core.engine import Engine, Limits, Plan, ReplayError
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, Race, RaceId
@@ -31,10 +31,9 @@ from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import RaceRecord, Recorded
-from acband_configspace.smac_plugin.callback import RaceCallback
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.descriptions import describe
-from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, TrialOn
+from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, RaceCallback, TrialOn
 from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
@@ -43,7 +42,6 @@ from acband_configspace.smac_plugin.scenario import (
     validation_keys,
 )
 from acband_configspace.smac_plugin.trial_values import (
-    Ticket,
     ToldTrial,
     cost_of,
     end_of,
@@ -61,12 +59,12 @@ OPTIONS = ("preset", *(option.name for option in dataclasses.fields(Settings) if
 
 
 class Recorder(Protocol):
-    """Who keeps a record of the run, before anything is decided on it."""
+    """Keeps a record of the run; what is recorded comes before what is decided on it."""
 
     def planned(self, plan: Plan) -> None:
         """Take note of the plan of a pass, before its first race."""
 
-    def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+    def raced(self, race: PendingRace, values: Sequence[TrialValue]) -> None:
         """Take note of a race that is over."""
 
     def finished(self, reason: str) -> None:
@@ -78,7 +76,7 @@ class Recorder(Protocol):
     def taken_in(self, record: RaceRecord) -> None:
         """Take note that the engine has taken in a race of an earlier process."""
 
-    def told(self, trials: Sequence[ToldTrial]) -> None:
+    def told(self) -> None:
         """Take note of all that was told before the first race, and begin with it."""
 
 
@@ -93,7 +91,7 @@ class _Lead:
 
 @dataclass(frozen=True)
 class _EngineCosts:
-    """What the engine knows of configurations, by what instance numbers stand for."""
+    """What the engine knows of configurations, by instance and seed instead of by number."""
 
     engine: Engine
 
@@ -206,7 +204,7 @@ class ACBandIntensifier(AbstractIntensifier):
     def with_run(
         self, scenario: Scenario, *, racing: bool, additional_configs: Sequence[Configuration]
     ) -> ACBandIntensifier:
-        """Return it for a run on other instances, where losers are stopped, or others race too."""
+        """Return a copy for a run that differs in its instances, in racing or in who races."""
         return type(self)(
             scenario,
             preset=self.settings,
@@ -232,7 +230,8 @@ class ACBandIntensifier(AbstractIntensifier):
         self._moment = (0, 0.0)
         self._leads: list[_Lead] = []
         self._asked: deque[Race] = deque()
-        self._told: list[ToldTrial] = []
+        self.told: list[ToldTrial] = []
+        """Results that were known before the first race: their configurations take part."""
         self._started = False
         self._announced: set[int] = set()
         self._logged: set[str] = set()
@@ -266,7 +265,7 @@ class ACBandIntensifier(AbstractIntensifier):
         return False
 
     def get_callback(self) -> Callback:
-        """Return what makes SMAC wait for outcomes, and brings them here."""
+        """Return the callback that makes SMAC wait for outcomes, and passes them on."""
         return RaceCallback(self)
 
     def get_instance_seed_keys_of_interest(
@@ -296,7 +295,7 @@ class ACBandIntensifier(AbstractIntensifier):
 
     @property
     def trajectory(self) -> list[TrajectoryItem]:
-        """Who led since when, and what it costs by all that is known now, as in the report."""
+        """Who led from when, and at what cost, estimated by all that is known now."""
         if self._engine is not None:
             curve = estimated(_EngineCosts(self._engine), self._leaders)
             for item, cost in zip(self._trajectory, curve, strict=False):
@@ -308,9 +307,9 @@ class ACBandIntensifier(AbstractIntensifier):
         super().save(filename)
 
     def __iter__(self) -> Iterator[TrialInfo]:
-        """Yield the trials of races that may run now; ends when it has to wait, or is finished.
+        """Yield the trials of races that may run now; end where it has to wait, or is finished.
 
-        The callback sees to it that SMAC asks only when there is something to be had.
+        The callback makes sure that SMAC asks only when there is a trial.
         """
         while self.fill():
             yield self._pending.pop()
@@ -319,7 +318,7 @@ class ACBandIntensifier(AbstractIntensifier):
 
     @property
     def engine(self) -> Engine:
-        """What decides; there is one as soon as something is asked of it."""
+        """The engine, which decides; it is made when it is first needed."""
         # A plan that was looked at before there was a facade knew neither what the user adds
         # nor what a run history holds.
         if self._engine is None or self._begun_with is not self._runhistory:
@@ -332,6 +331,12 @@ class ACBandIntensifier(AbstractIntensifier):
         """The configurations by their numbers."""
         _ = self.engine
         return self._configurations
+
+    @property
+    def pending(self) -> PendingRaces:
+        """The races that are being run."""
+        _ = self.engine
+        return self._pending
 
     @property
     def schedule(self) -> Schedule | SearchSchedule:
@@ -362,16 +367,6 @@ class ACBandIntensifier(AbstractIntensifier):
         return 0 if self._engine is None else self._engine.n_races
 
     @property
-    def epoch_winners(self) -> list[tuple[int, ...]]:
-        """The numbers of the configurations that won the epochs so far, pass by pass."""
-        return self.engine.epoch_winners
-
-    @property
-    def position(self) -> Position:
-        """Where the run is."""
-        return self.engine.position
-
-    @property
     def n_given(self) -> int:
         """How many configurations race from the start."""
         return self.configurations.n_given
@@ -380,7 +375,7 @@ class ACBandIntensifier(AbstractIntensifier):
     def n_trials(self) -> float:
         """How many trials the races may have: what was told beforehand counts as run."""
         # Where seeds do not matter, races use what was told; what is warm takes none of the limit.
-        n_used = 0 if self._scenario.deterministic else len(self._told) - self.n_warm
+        n_used = 0 if self._scenario.deterministic else len(self.told) - self.n_warm
         return max(2, self.trial_limit - n_used)
 
     @property
@@ -391,7 +386,7 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def n_warm(self) -> int:
         """How many results come from a warm start."""
-        return sum(told.warm for told in self._told)
+        return sum(told.warm for told in self.told)
 
     @property
     def n_in_space(self) -> int | None:
@@ -443,9 +438,8 @@ class ACBandIntensifier(AbstractIntensifier):
     def take_in(self) -> None:
         """Take in what an earlier process recorded, before anything else is asked for.
 
-        The run history is not looked at, but filled by the recorder: what it has to hold, the
-        configurations of that time, are drawn on the way, since later ones may be drawn in view of
-        earlier races.
+        Configurations are drawn on the way, since later ones may depend on earlier races; the run
+        history is not looked at, but filled by the recorder.
         """
         try:
             while (race := self.engine.ask()) is not None:
@@ -469,14 +463,6 @@ class ACBandIntensifier(AbstractIntensifier):
             self._say_finished(engine.finished)
         return bool(self._pending)
 
-    def hand_out_again(self) -> None:
-        """Queue the trials that were handed out and whose results will not come any more."""
-        self._pending.hand_out_again()
-
-    def pop_needless(self) -> list[str]:
-        """Return the races that are running but whose groups have been decided without them."""
-        return self._pending.pop_needless()
-
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial; the last one of a race completes it."""
         if info.seed is None or value.status == StatusType.RUNNING:
@@ -486,17 +472,13 @@ class ACBandIntensifier(AbstractIntensifier):
         self._show_first(info.config, value)
         if self.take_beforehand(info, value):
             return
-        number = self.configurations.number_of(info.config)
-        if number is None:
+        completed = self.pending.take(info, value)
+        if completed is None:
             logger.warning(
-                "A result of a configuration that AC-Band did not ask for was told after the first "
-                "race: it does not take part. Tell what is known before anything is asked for."
+                "A result was told, after the first race, of a configuration that AC-Band did not "
+                "ask for: it takes no part. Tell what you know before you ask for anything."
             )
             return
-        ticket = Ticket.of(info)
-        key = InstanceKey(info.instance, info.seed)
-        race = None if ticket is None else ticket.race
-        completed = self._pending.take((number, key), value, race=race)
         try:
             for pending in completed:
                 self._complete(pending)
@@ -506,32 +488,28 @@ class ACBandIntensifier(AbstractIntensifier):
 
     # --- what is known beforehand ---------------------------------------------------------------
 
-    def begin_with(self, told: Sequence[ToldTrial]) -> None:
-        """Let the configurations of results that are known race from the start."""
-        self._told = list(told)
-
     def take_beforehand(self, info: TrialInfo, value: TrialValue) -> bool:
         """Let a result that is told before the first race take part; say whether it does."""
         if self._started or info.seed is None or not is_result(value):
             return False
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
-        if trial not in self._told:
-            self._told.append(trial)
+        if trial not in self.told:
+            self.told.append(trial)
             if self._recorder is not None:
-                self._recorder.told(self._told)
+                self._recorder.told()
             else:
                 self.begin()
         return True
 
     def _warm_keys(self) -> list[InstanceKey]:
         """Return the instances of a warm start, those that most configurations have met first."""
-        met = Counter(told.key for told in self._told if told.warm)
+        met = Counter(told.key for told in self.told if told.warm)
         return [key for key, _ in met.most_common()]
 
     def known_beforehand(self) -> dict[TrialOn, TrialValue]:
-        """Return the results that were told, on the instances that they are of."""
+        """Return the results that were told, by configuration and instance."""
         known = {}
-        for told in self._told:
+        for told in self.told:
             number = self._configurations.number_of(told.config)
             assert number is not None  # it is one of those given
             key = told.key
@@ -551,9 +529,8 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _open(self, race: Race) -> bool:
         """Queue the trials of a race, but for those whose results are known."""
-        pending = PendingRace(race, self.engine.key(race.instance))
-        n_new = self._pending.look_up(pending)
-        if self.runhistory.submitted + n_new > self.trial_limit:
+        pending = self._pending.look_up(race, self.engine.key(race.instance))
+        if self.runhistory.submitted + pending.n_new > self.trial_limit:
             self.engine.finish(
                 f"n_trials={self._scenario.n_trials} leaves no room for another race"
             )
@@ -584,7 +561,7 @@ class ACBandIntensifier(AbstractIntensifier):
         """Tell the engine what a race brought."""
         values = [value for value in pending.values if value is not None]
         if self._recorder is not None:
-            self._recorder.raced(pending.race, pending.key, values)
+            self._recorder.raced(pending, values)
         self._note(values)
         self.engine.tell(pending.race, outcome_of(values))
         self._record_plans()
@@ -634,7 +611,7 @@ class ACBandIntensifier(AbstractIntensifier):
         return None if self._taken is None else (self._taken.racers, self._taken.outcome)
 
     def _follow_recorded(self, race: Race) -> None:
-        """Follow the leader through a race of an earlier process, at the moment of that time."""
+        """Follow the leader through a race of an earlier process, as of the time of that race."""
         record, self._taken = self._taken, None
         assert record is not None
         assert record.id == race.id
@@ -675,7 +652,7 @@ class ACBandIntensifier(AbstractIntensifier):
         )
 
     def _show_first(self, config: Configuration, value: TrialValue) -> None:
-        """Until a race is judged, let the trial with the lowest cost have the incumbent."""
+        """Until a race is judged, make the configuration with the lowest cost the incumbent."""
         better = end_of(value) is End.FINISHED and cost_of(value) < self._lowest
         if better and self._led_by is None:
             self._lowest = cost_of(value)
@@ -684,7 +661,7 @@ class ACBandIntensifier(AbstractIntensifier):
     # --- the beginning -----------------------------------------------------------------------
 
     def _proposals(self) -> Proposals | None:
-        """Return who proposes new configurations, None if all are uniform."""
+        """Return what proposes new configurations; None if all are drawn uniformly."""
         wanted = self.settings.proposals
         if wanted == "learned":
             return Learned(self._scenario.configspace, seed=self._seed)
@@ -699,8 +676,8 @@ class ACBandIntensifier(AbstractIntensifier):
         return None if wanted == "uniform" else cast(Proposals, wanted)
 
     def _given(self) -> list[Configuration]:
-        """Return θ_0, what the user adds, and what the user knows results of."""
-        return [*self._first_and_added(), *(told.config for told in self._told)]
+        """Return θ_0, what the user adds, and those of which the user knows results."""
+        return [*self._first_and_added(), *(told.config for told in self.told)]
 
     def _first_and_added(self) -> list[Configuration]:
         """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""

@@ -41,7 +41,7 @@ def set_up_logging(level: int | Path | Literal[False] | None) -> None:
 
 @contextmanager
 def said_once() -> Iterator[None]:
-    """Let SMAC say how many trials are finished once for each number, and not of none."""
+    """Let SMAC say each number of finished trials once, and nothing while it is zero."""
     said = {f"{_COUNTER}0 trials."}
 
     def is_new(record: logging.LogRecord) -> bool:

@@ -27,7 +27,7 @@ from acband_configspace._version import __version__
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.core.race import Race, RaceId
+from acband_configspace.core.race import RaceId
 from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.journal import Journal, Recorded
 from acband_configspace.runlog.records import Header, RaceRecord, TrialRecord
@@ -35,7 +35,7 @@ from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import said_once
-from acband_configspace.smac_plugin.pending import TrialOn
+from acband_configspace.smac_plugin.pending import PendingRace, TrialOn
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory, saved_trials
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import (
@@ -84,7 +84,6 @@ class ACBandOptimizer(SMBO):
         self._running_since: float | None = None
         self._all_crashed = False
         self._finished_before: str | None = None
-        self._told: Sequence[ToldTrial] = ()
         self._known: Mapping[TrialOn, TrialValue] = {}
         try:
             super().__init__(scenario, runner, runhistory, intensifier, overwrite)
@@ -96,7 +95,7 @@ class ACBandOptimizer(SMBO):
     def optimize(
         self, *, data_to_scatter: dict[str, Any] | None = None
     ) -> Configuration | list[Configuration]:
-        """Run; the clock runs only meanwhile, so that looking at a run takes none of its time."""
+        """Run. The clock stands still outside of it: looking at a run uses none of its time."""
         if self._all_crashed:
             self.reset()
         self._stop = False  # what a callback stopped may go on
@@ -104,7 +103,7 @@ class ACBandOptimizer(SMBO):
             self._journal.go_on()  # whoever has the run is noticed before anything is run
         if self._runner is not None and not self._runner.is_running():
             # An interrupt lost them, and SMAC stops at n_trials before their turn comes again.
-            self._acband.hand_out_again()
+            self._acband.pending.hand_out_again()
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
@@ -126,7 +125,7 @@ class ACBandOptimizer(SMBO):
 
     @property
     def used_walltime(self) -> float:
-        """Seconds spent in ``optimize``, earlier processes included, by a clock nobody sets."""
+        """Seconds spent in ``optimize``, earlier processes included, by a monotonic clock."""
         since = self._running_since
         return self._walltime_before + (0.0 if since is None else time.monotonic() - since)
 
@@ -227,21 +226,20 @@ class ACBandOptimizer(SMBO):
             self._used_target_function_walltime += trial.time
             self._used_target_function_cputime += trial.cpu_time
 
-    def raced(self, race: Race, key: InstanceKey, values: Sequence[TrialValue]) -> None:
+    def raced(self, race: PendingRace, values: Sequence[TrialValue]) -> None:
         """Record a race that is over."""
+        racers = race.race.racers
         record = RaceRecord(
-            id=race.id,
-            instance=race.instance,
-            key=key,
-            racers=race.racers,
+            id=race.race.id,
+            instance=race.race.instance,
+            key=race.key,
+            racers=racers,
             trials=tuple(as_record(value) for value in values),
             walltime=self.used_walltime,
             n_trials=self._runhistory.finished,
         )
-        configurations = self._acband.configurations
-        racers = {number: dict(configurations[number]) for number in race.racers}
         with self._open_journal() as journal:
-            journal.add_race(record, racers)
+            journal.add_race(record, dict(zip(racers, race.configs, strict=True)))
 
     def finished(self, reason: str) -> None:
         """Record that there is nothing left to race."""
@@ -256,32 +254,30 @@ class ACBandOptimizer(SMBO):
 
     @contextmanager
     def _open_journal(self) -> Iterator[Journal]:
-        """Write to the journal; in ask and tell nobody says when it is done, so it is let go."""
+        """Write to the journal; outside ``optimize`` let go of it after each line."""
         try:
             yield self._journal
         finally:
             if self._running_since is None:
                 self._journal.pause()
 
-    def told(self, trials: Sequence[ToldTrial]) -> None:
+    def told(self) -> None:
         """Record all that was told before the first race, and begin with it."""
-        self._told = trials
         self._begin()
         self._journal.pause()
 
     def _begin(self) -> None:
         """Begin a new journal, and the run with it."""
         self._acband.begin()  # what cannot be planned leaves no files behind
-        told = [trial.as_json() for trial in self._told]
+        told = [trial.as_json() for trial in self._acband.told]
         self._journal.start(self._header(), {**self._identity, TOLD: plain({TOLD: told})[TOLD]})
         self._acband.begin(recorder=self)
 
     def _begin_warm(self) -> None:
         """Begin a new run with the results of a warm start, if there are any."""
-        self._told = self._warm
-        self._acband.begin_with(self._told)
+        self._acband.told = list(self._warm)
         self._begin()
-        for told in self._told:
+        for told in self._warm:
             self._add_to_history(told.config, told.key, told.value)
 
     def _initialize_state(self) -> None:
@@ -329,10 +325,10 @@ class ACBandOptimizer(SMBO):
         directory = str(self._scenario.output_directory)
         self._finished_before = recorded.finished
         space = self._scenario.configspace
-        self._told = [ToldTrial.of_json(told, space) for told in recorded.identity.get(TOLD, [])]
-        self._acband.begin_with(self._told)
+        told_before = recorded.identity.get(TOLD, [])
+        self._acband.told = [ToldTrial.of_json(told, space) for told in told_before]
         self._acband.begin(recorded, recorder=self)
-        for told in self._told:
+        for told in self._acband.told:
             self._add_to_history(told.config, told.key, told.value)
         self._known = self._acband.known_beforehand()
         self._acband.take_in()
@@ -363,7 +359,7 @@ class ACBandOptimizer(SMBO):
             )
 
     def _restore_unraced(self) -> None:
-        """Take in the results of races that were not over, as far as they were saved."""
+        """Take in those results of unfinished races that were saved."""
         path = self._scenario.output_directory / "runhistory.json"
         try:
             for entry, values in saved_trials(path, self._is_unraced):
@@ -402,7 +398,7 @@ class ACBandOptimizer(SMBO):
         )
 
     def _restore_clocks(self, walltime: float) -> None:
-        """Count the time of the races, or what was saved later: it has races cut by a limit."""
+        """Count the time of the races, or what was saved later, with races that a limit cut off."""
         saved: dict[str, Any] = {}
         path = self._scenario.output_directory / "optimization.json"
         try:
@@ -419,19 +415,19 @@ class ACBandOptimizer(SMBO):
 
 
 def _seconds(saved: Mapping[str, Any], name: str) -> float:
-    """Return a number of seconds, 0 if that is not what is there."""
+    """Return a number of seconds; 0 if there is none."""
     value = saved.get(name)
     is_number = isinstance(value, (int, float)) and math.isfinite(value)
     return float(value) if is_number and value is not None else 0.0
 
 
 def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an identity as the script has it, which tells what it knows only later."""
+    """Return an identity without the results told later, as a script starts with it."""
     return {name: value for name, value in identity.items() if name != TOLD}
 
 
 def _has_only_crashed(recorded: Recorded) -> bool:
-    """Return whether all that is recorded are crashes: the target may be repaired by now."""
+    """Return whether every recorded trial crashed: the target may have been repaired since."""
     ends = (trial.end for race in recorded.races for trial in race.trials)
     return len(recorded.races) > 0 and all(end is End.CRASHED for end in ends)
 

@@ -1,59 +1,53 @@
-"""The facade's options that say how trials are run: all checked before anything is made of them."""
+"""The facade's options on how trials are run, all checked before anything is built."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dask.distributed import Client
 from smac.callback.callback import Callback
 
-from acband_configspace.core.checks import real_number, whole_number
+from acband_configspace.core.checks import real_number
+from acband_configspace.running.targets import checked_codes
+
+#: Those that are the runner's alone.
+RUNNER_OPTIONS = (
+    "racing", "clock", "par", "grace", "to_arguments", "success_codes", "read_result", "directory",
+)  # fmt: skip
 
 
-def check_run_options(
-    *,
-    racing: object,
-    overwrite: object,
-    allow_crashes: object,
-    directory: object,
-    clock: object,
-    par: object,
-    grace: object,
-    worker_timeout: object,
-    to_arguments: object,
-    read_result: object,
-    success_codes: object,
-    dask_client: object,
-    callbacks: object,
-    test_instances: object,
-) -> None:
+def check_run_options(given: Mapping[str, Any]) -> None:
     """Raise an error that names the first option whose value makes no sense."""
-    switches = {"racing": racing, "overwrite": overwrite, "allow_crashes": allow_crashes}
-    for name, option in switches.items():
-        if not isinstance(option, bool):
-            raise TypeError(f"{name} must be True or False but got {option!r}")
+    for name in ("racing", "overwrite", "allow_crashes"):
+        if not isinstance(given[name], bool):
+            raise TypeError(f"{name} must be True or False but got {given[name]!r}")
+    directory = given["directory"]
     if directory is not None and not isinstance(directory, (str, os.PathLike)):
         raise TypeError(f"directory must be a path but got {directory!r}")
-    if clock not in ("wall", "cpu"):
-        raise ValueError(f"clock must be 'wall' or 'cpu' but got {clock!r}")
-    _check_number("par", par, at_least=1)
-    _check_number("grace", grace, at_least=0)
-    _check_number("worker_timeout", worker_timeout, at_least=0, may_be_infinite=True)
-    for name, option in {"to_arguments": to_arguments, "read_result": read_result}.items():
-        if option is not None and not callable(option):
-            raise TypeError(f"{name} must be a function but got {option!r}")
-    if success_codes is not None:
-        _check_codes(success_codes)
-    if dask_client is not None and not isinstance(dask_client, Client):
-        raise TypeError(f"dask_client must be a dask.distributed.Client but got {dask_client!r}")
+    if given["clock"] not in ("wall", "cpu"):
+        raise ValueError(f"clock must be 'wall' or 'cpu' but got {given['clock']!r}")
+    _check_number("par", given["par"], at_least=1)
+    _check_number("grace", given["grace"], at_least=0)
+    _check_number("worker_timeout", given["worker_timeout"], at_least=0, may_be_infinite=True)
+    for name in ("to_arguments", "read_result"):
+        if given[name] is not None and not callable(given[name]):
+            raise TypeError(f"{name} must be a function but got {given[name]!r}")
+    if given["success_codes"] is not None:
+        checked_codes(given["success_codes"])
+    client, tests = given["dask_client"], given["test_instances"]
+    if client is not None and not isinstance(client, Client):
+        raise TypeError(f"dask_client must be a dask.distributed.Client but got {client!r}")
     _check_all(
-        "callbacks", callbacks, lambda item: isinstance(item, Callback), "callbacks of SMAC's"
+        "callbacks",
+        given["callbacks"],
+        lambda item: isinstance(item, Callback),
+        "callbacks of SMAC's",
     )
-    _check_all("test_instances", test_instances, lambda item: item is not None, "names")
-    if isinstance(test_instances, Sequence) and not test_instances:
+    _check_all("test_instances", tests, lambda item: item is not None, "names")
+    if isinstance(tests, Sequence) and not tests:
         raise ValueError("test_instances must not be empty but got an empty list")
 
 
@@ -62,13 +56,6 @@ def _check_number(name: str, value: Any, *, at_least: float, may_be_infinite: bo
     finite = math.isfinite(number) or (may_be_infinite and number == math.inf)
     if not finite or number < at_least:
         raise ValueError(f"{name} must be at least {at_least} but got {value!r}")
-
-
-def _check_codes(codes: object) -> None:
-    if not isinstance(codes, Collection) or isinstance(codes, (str, bytes)):
-        raise TypeError(f"success_codes must be a collection of exit codes but got {codes!r}")
-    for code in codes:
-        whole_number("success_codes", code, at_least=0)
 
 
 def _check_all(name: str, items: object, fits: Callable[[object], bool], what: str) -> None:

@@ -1,19 +1,28 @@
-"""The races that are being run: trials to be handed out, and trials whose results are awaited."""
+"""The races that are being run: their trials are handed out, waited for, and put together again."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ConfigSpace import Configuration
+from smac.callback.callback import Callback
+from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialKey, TrialValue
 from smac.runhistory.runhistory import RunHistory
 
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Race
+from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import Ticket, end_of, is_result
+
+if TYPE_CHECKING:
+    from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 
 TrialOn = tuple[int, InstanceKey]
 """A configuration, by its number, on an instance."""
@@ -25,8 +34,12 @@ class PendingRace:
 
     race: Race
     key: InstanceKey
-    values: list[TrialValue | None] = field(default_factory=list)
-    """A result is None until it is known."""
+    configs: Sequence[Configuration]
+    """Its racers."""
+    values: list[TrialValue | None]
+    """Their results; None until they are known."""
+    n_new: int
+    """How many of its trials SMAC did not know when it was opened."""
 
     @property
     def name(self) -> str:
@@ -47,8 +60,8 @@ class PendingRace:
 class PendingRaces:
     """Hands out the trials of races and puts their results together.
 
-    No trial is run whose result the run history has, be it told by the user, from a race that
-    turned out needless, or since a configuration meets an instance again.
+    A trial whose result is in the run history is not run again: the user may have told it, a race
+    that turned out needless may have left it, or a configuration may meet an instance again.
 
     Parameters
     ----------
@@ -85,11 +98,16 @@ class PendingRaces:
         """Hand out a trial."""
         return self._queue.popleft()
 
-    def look_up(self, race: PendingRace) -> int:
-        """Give a race the results that are known; return how many trials are new to SMAC."""
-        entries = [self._entry(trial) for trial in race.trials]
-        race.values = [entry if entry and is_result(entry) else None for entry in entries]
-        return entries.count(None)
+    def look_up(self, race: Race, key: InstanceKey) -> PendingRace:
+        """Return a race with those of its results that are known."""
+        entries = [self._entry((number, key)) for number in race.racers]
+        return PendingRace(
+            race,
+            key,
+            configs=[self._configurations[number] for number in race.racers],
+            values=[entry if entry and is_result(entry) else None for entry in entries],
+            n_new=entries.count(None),
+        )
 
     def add(self, race: PendingRace) -> None:
         """Queue those trials of a race whose results are neither known nor on their way.
@@ -102,22 +120,32 @@ class PendingRaces:
             self._awaited.setdefault(trials[position], []).append((race, position))
         limits = race.race.limits
         for position in new:
-            number, key = trials[position]
             limit = None if limits is None or limits[position] == float("inf") else limits[position]
-            ticket = Ticket(race.name, len(new), race.race.to_the_end, limit)
+            ticket = Ticket(
+                race.name,
+                len(new),
+                race.race.to_the_end,
+                limit,
+                configuration=race.race.racers[position],
+            )
             self._queue.append(
                 TrialInfo(
-                    config=self._configurations[number],
-                    instance=key.instance,
-                    seed=key.seed,
+                    config=race.configs[position],
+                    instance=race.key.instance,
+                    seed=race.key.seed,
                     additional_info=ticket.as_info(),
                 )
             )
 
-    def take(self, trial: TrialOn, value: TrialValue, *, race: str | None) -> list[PendingRace]:
-        """Take in a result of the named race, and return the races that it completes."""
+    def take(self, info: TrialInfo, value: TrialValue) -> list[PendingRace] | None:
+        """Take in a result; return the races that it completes, None if it is of no use here."""
+        ticket = Ticket.of(info)
+        trial = self._trial_of(info, ticket)
+        if trial is None:
+            return None
         entries = self._awaited.pop(trial, [])
         if end_of(value) is End.LOST:  # it lost that race, which tells nothing about another
+            race = None if ticket is None else ticket.race
             others = [entry for entry in entries if entry[0].name != race]
             if others:
                 self._awaited[trial] = others
@@ -125,6 +153,16 @@ class PendingRaces:
         for pending, position in entries:
             pending.values[position] = value
         return [pending for pending, _ in entries if not pending.missing]
+
+    def _trial_of(self, info: TrialInfo, ticket: Ticket | None) -> TrialOn | None:
+        key = InstanceKey(info.instance, int(info.seed or 0))
+        if ticket is not None and ticket.configuration is not None:
+            trial = (ticket.configuration, key)
+            # The ticket spares the search for a configuration by its values.
+            if any(r.configs[i] is info.config for r, i in self._awaited.get(trial, ())):
+                return trial
+        number = self._configurations.number_of(info.config)
+        return None if number is None else (number, key)
 
     def put_back(self, races: Sequence[PendingRace]) -> None:
         """Await all results of races anew, but for those that were judged."""
@@ -135,7 +173,7 @@ class PendingRaces:
                     self._awaited.setdefault(trial, []).append((race, position))
 
     def hand_out_again(self) -> None:
-        """Queue the trials that were handed out and whose results will not come any more."""
+        """Queue again the trials that were handed out and whose results will never come."""
         needed = [race for race in self._running() if self._needed(race.race)]
         self._awaited.clear()
         self._queue.clear()
@@ -145,7 +183,7 @@ class PendingRaces:
     def pop_needless(self) -> list[str]:
         """Return the races that are running but whose groups have been decided without them.
 
-        A race is whole first: one of which some trials are still to be handed out comes later.
+        A race that is not handed out completely yet is left for later.
         """
         running = [race for race in self._running() if not self._needed(race.race)]
         if not running:
@@ -174,3 +212,88 @@ class PendingRaces:
                 return None
             self._config_ids[number] = config_id
         return self._runhistory.get(TrialKey(self._config_ids[number], key.instance, key.seed))
+
+
+class RaceCallback(Callback):
+    """Waits before a trial is asked for, and passes results on.
+
+    SMAC has no word for "wait": a generator that ends stops the run. But callbacks are called
+    before each trial is asked for, so the waiting is done here.
+    """
+
+    def __init__(self, intensifier: ACBandIntensifier) -> None:
+        super().__init__()
+        self._intensifier = intensifier
+        self._optimizing = False
+        self._incumbent: Configuration | None = None
+
+    def on_start(self, smbo: SMBO) -> None:  # noqa: D102
+        self._optimizing = True
+
+    def on_end(self, smbo: SMBO) -> None:
+        """Judge the races whose results are all known: SMAC stops at the last trial."""
+        self._optimizing = False
+        self._intensifier.fill()
+
+    def on_ask_start(self, smbo: SMBO) -> None:
+        """Wait until there is a trial to hand out; in ask/tell, say that there is none."""
+        intensifier = self._intensifier
+        while not intensifier.fill() and intensifier.finished is None:
+            runner = smbo._runner
+            if not self._optimizing or runner is None:
+                raise OutcomesNeededError(
+                    "AC-Band must know the outcomes of the races of this round before it can name "
+                    "further ones: tell the results of the trials that were asked for, then ask "
+                    "again"
+                )
+            if smbo._stop or smbo.budget_exhausted:
+                return  # the generator ends, and with it SMAC's loop
+            if runner.is_running():
+                runner.wait()
+                smbo._add_results()
+                continue
+            # An interrupted ``optimize`` lost them, or they were asked for and never told.
+            intensifier.pending.hand_out_again()
+            if not intensifier.fill() and intensifier.finished is None:
+                raise RuntimeError(
+                    "AC-Band is waiting for results of trials that nobody is running"
+                )
+        if intensifier.finished is not None and not self._optimizing:
+            raise RunFinishedError(
+                f"AC-Band is finished: {intensifier.finished}. The incumbent is "
+                f"{intensifier.get_incumbent()}"
+            )
+
+    def on_iteration_end(self, smbo: SMBO) -> None:
+        """Stop what runs when a time limit is met, or a callback or cost threshold ends the run."""
+        time_is_up = smbo.remaining_walltime <= 0 or smbo.remaining_cputime <= 0
+        called_off = smbo._stop and self._intensifier.finished is None
+        if (time_is_up or called_off) and isinstance(smbo._runner, RaceRunner):
+            smbo._runner.stop()
+        self._stop_needless(smbo)
+
+    def on_tell_start(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
+        """Restore the space of a configuration that comes back from another process.
+
+        ConfigSpace 1.2 does not hold a hyperparameter on a log scale of integers, or with a normal
+        or beta prior, equal to its own copy; SMAC's run history would see a new configuration.
+        """
+        ours, theirs = smbo._scenario.configspace, info.config.config_space
+        if theirs is not ours and str(theirs) == str(ours):
+            info.config.config_space = ours
+
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
+        """Pass on a result, and stop the races that it makes needless."""
+        self._intensifier.record(info, value)
+        self._stop_needless(smbo)
+        incumbent = self._intensifier.get_incumbent()
+        if incumbent is not None and incumbent is not self._incumbent:
+            self._incumbent = incumbent
+            for callback in smbo._callbacks:  # no hook of SMAC's, but one that callbacks may have
+                if (hook := getattr(callback, "on_incumbent_changed", None)) is not None:
+                    hook(smbo, incumbent)
+
+    def _stop_needless(self, smbo: SMBO) -> None:
+        if isinstance(smbo._runner, RaceRunner):
+            for race in self._intensifier.pending.pop_needless():
+                smbo._runner.cancel(race)

@@ -69,7 +69,7 @@ class Progress(JupyterMixin):
         assert isinstance(intensifier, ACBandIntensifier)
         n_open = smbo.runhistory.submitted - smbo.runhistory.finished
         return cls(
-            position=intensifier.position,
+            position=intensifier.engine.position,
             n_races=intensifier.n_races,
             n_trials=smbo.runhistory.finished - intensifier.n_warm,
             n_configs=len(smbo.runhistory.config_ids),
@@ -84,7 +84,7 @@ class Progress(JupyterMixin):
 
     @property
     def share(self) -> float:
-        """What share of the run is over, as far as one can tell: of its time, or of its races."""
+        """The share of the run that is over, by time or by races, as well as can be told."""
         if self.finished:
             return 1.0
         if math.isfinite(self.limit):
@@ -100,14 +100,14 @@ class Progress(JupyterMixin):
 
     @property
     def seconds_left(self) -> float:
-        """The time that is left, if the races go on taking as long as they did so far."""
+        """The seconds left, if races keep taking as long as they have so far."""
         if math.isfinite(self.limit) and not self.finished:
             return max(0.0, self.limit - self.elapsed)
         return self.elapsed * (1.0 - self.share) / self.share if self.share else math.inf
 
     @property
     def measured(self) -> str:
-        """What the bar shows a share of, and how long it will take."""
+        """What the bar measures, and how long it will take."""
         if self.finished:
             return f"finished after {clock(self.elapsed)}"
         if math.isfinite(self.limit):
@@ -142,7 +142,7 @@ class Progress(JupyterMixin):
         return f"{counted(self.n_trials, 'trial')} of {counted(self.n_configs, 'configuration')}"
 
     def lines(self) -> tuple[str, str, str]:
-        """Return what the bar measures, who leads, and where the run is: the first ones first."""
+        """Return what the bar measures, who leads and where the run is, in order of importance."""
         leader = "none yet" if self.standing is None else str(self.standing)
         return self.measured, f"incumbent: {leader}", f"{self.place} · {self.used}"
 
@@ -161,7 +161,7 @@ class Progress(JupyterMixin):
 
 
 def how_it_stands(smbo: SMBO, *, interrupted: bool = True) -> str:
-    """Return three lines for who stops or shows a run: where it is, the incumbent, what next."""
+    """Return three lines on a run that is stopped or shown: where it is, who leads, what next."""
     progress = Progress.of(smbo)
     standing = progress.standing
     if standing is None:
@@ -172,7 +172,7 @@ def how_it_stands(smbo: SMBO, *, interrupted: bool = True) -> str:
         leader = f"The incumbent is {standing}{compared}: {standing.values}"
     after = f"after {progress.raced} and {clock(progress.elapsed)}"
     place = f"in {progress.place.replace(' · ', ', ')}, {after}"
-    further = "Started again, the run goes on from there:"
+    further = "Started again, the run continues from there:"
     if interrupted:
         where = f"Interrupted {after if progress.finished else place}."
     elif progress.finished:
@@ -257,20 +257,20 @@ class ProgressCallback(Callback):
         self._draw(smbo)
 
     def on_end(self, smbo: SMBO) -> None:
-        """Leave the last picture on the screen."""
+        """Leave the last display on the screen."""
         self._last = -math.inf
         self._draw(smbo)
         self.close()
 
     def say(self, text: str) -> bool:
-        """Print a text where the picture was; return False if there was none."""
+        """Print a text where the display was; return False if there was none."""
         if self._console_in_use is None:
             return False
         self._console_in_use.print(text, markup=False, highlight=False, soft_wrap=True)
         return True
 
     def close(self) -> None:
-        """Stop drawing and give the terminal back; also when nothing was drawn."""
+        """Stop drawing and release the terminal, even if nothing was drawn."""
         self._live = self._cell = None
         self._open.close()
         atexit.unregister(self.close)
@@ -288,7 +288,7 @@ class ProgressCallback(Callback):
 
 @contextmanager
 def _logs_above(stdout: object, stderr: object) -> Iterator[None]:
-    """Let log handlers print above the picture: they hold on to the streams from before it."""
+    """Let log handlers print above the display: they still hold the streams it replaced."""
     replaced = []
     for name in (None, "smac", "acband_configspace"):
         for handler in logging.getLogger(name).handlers:

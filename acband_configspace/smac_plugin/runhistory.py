@@ -41,7 +41,7 @@ class LinearRunHistory(RunHistory):
     """The number that a configuration has in the journal, the report and the logs: its id here."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out who numbers configurations: a copy has the numbers, and not the run."""
+        """Leave out the function that numbers configurations: a copy has its numbers already."""
         return {name: value for name, value in vars(self).items() if name != "number_of"}
 
     def reset(self) -> None:
@@ -124,7 +124,7 @@ class LinearRunHistory(RunHistory):
         self._objective_bounds = [(self._lowest, self._highest)]
 
     def _register_all_again(self, config_id: int) -> None:
-        """Do what takes a look at all trials: one was replaced, and sums do not forget."""
+        """Compute the sums again from all trials: one was replaced, and sums do not forget."""
         self._known_costs.pop(config_id, None)
         self._min_cost_per_config.pop(config_id, None)
         self._update_objective_bounds()

@@ -1,7 +1,8 @@
-"""SMAC runners: the target in this process, or races in processes of their own."""
+"""SMAC runners: the target in this process, or races in processes of their own, here or on Dask."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import os
@@ -9,11 +10,12 @@ import resource
 import shlex
 import time
 import traceback
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from ConfigSpace import Configuration
+from dask.distributed import Client
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runner.abstract_runner import AbstractRunner
@@ -24,7 +26,7 @@ from acband_configspace.running import (
     Clock,
     CommandTarget,
     PythonTarget,
-    RaceReport,
+    RaceCluster,
     RaceSpec,
     RaceTrack,
     ScriptReport,
@@ -51,7 +53,7 @@ def make_runner(
 
 
 def required_arguments(scenario: Scenario) -> tuple[str, ...]:
-    """Return what SMAC passes to a target besides the configuration."""
+    """Return the arguments that a target gets besides the configuration."""
     return ("seed",) if scenario.instances is None else ("instance", "seed")
 
 
@@ -109,22 +111,6 @@ class SerialRunner(AbstractSerialRunner):
         return status, cost, time.monotonic() - start, _cpu_seconds() - cpu_start, info
 
 
-class Track(Protocol):
-    """What a runner has its races run on: a race track here, or a cluster of them."""
-
-    def start(self, spec: RaceSpec) -> None:
-        """Queue a race."""
-
-    def wait(self, timeout: float | None = None) -> list[RaceReport]:
-        """Wait for races to be over; may return early and empty."""
-
-    def cancel(self, key: Hashable) -> None:
-        """Stop a race, which is reported all the same."""
-
-    def close(self) -> None:
-        """Stop everything."""
-
-
 class RaceRunner(AbstractRunner):
     """Runs trials in processes of their own, limited and accounted for.
 
@@ -164,7 +150,7 @@ class RaceRunner(AbstractRunner):
             directory=directory,
         )
         self._name = getattr(target, "__qualname__", repr(target))
-        self._track: Track | None = None
+        self._track: RaceTrack | RaceCluster | None = None
         self._gathered: list[TrialInfo] = []
         self._trials: dict[object, list[TrialInfo]] = {}
         self._cancelled: set[object] = set()
@@ -184,7 +170,7 @@ class RaceRunner(AbstractRunner):
         return PythonTarget(target)
 
     def submit_trial(self, trial_info: TrialInfo) -> None:
-        """Queue a trial, in a race as soon as all its racers are there; wait if too many are."""
+        """Queue a trial, in a race once all its racers are there; wait while too many run."""
         ticket = Ticket.of(trial_info)
         first = Ticket.of(self._gathered[0]) if self._gathered else None
         if first is not None and (ticket is None or first.race != ticket.race):
@@ -232,7 +218,7 @@ class RaceRunner(AbstractRunner):
         return max(0, self._n_slots - self._n_unfinished)
 
     def cancel(self, race: str) -> None:
-        """Stop a race whose outcome does not matter any more; its trials are reported as such."""
+        """Stop a race whose outcome no longer matters; its trials are reported as cancelled."""
         for key, (first, *_) in self._trials.items():
             ticket = Ticket.of(first)
             if ticket is not None and ticket.race == race:
@@ -291,7 +277,7 @@ class RaceRunner(AbstractRunner):
             self._cancelled.add(key)
             self._track.cancel(key)
 
-    def _open_track(self) -> Track:
+    def _open_track(self) -> RaceTrack | RaceCluster:
         if self._track is None:
             options = self._track_options()
             self._track = RaceTrack(self._target, slots=self._n_slots, **options)
@@ -322,6 +308,78 @@ class RaceRunner(AbstractRunner):
             ticket = Ticket.of(trials[0])
             values = self._accounting.values(report, None if ticket is None else ticket.race)
             self._results_queue.extend(zip(trials, values, strict=True))
+
+
+class DaskRaceRunner(RaceRunner):
+    """Runs trials like :class:`RaceRunner`, but on the workers of a Dask cluster.
+
+    With ``racing`` all trials of a race run on one worker, otherwise each trial for itself.
+    Workers may join and leave: what a lost worker was running is run again elsewhere.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        ``n_workers`` is ignored: the cluster has its own number of workers.
+    target : callable, str or list of str
+        As for the facade. Sent to each worker once, as is the space.
+    client : Client
+        Stays open.
+    k : int
+        How many racers a race has.
+    worker_timeout : float
+        Seconds to wait for workers when there are none.
+    **options
+        Those of :class:`RaceRunner`.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        target: Callable[..., Any] | str | Sequence[str],
+        client: Client,
+        *,
+        k: int,
+        worker_timeout: float = 300.0,
+        racing: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(scenario, target, racing=racing, **options)
+        self._client = client
+        self._given_target = target
+        self._k = k if racing else 1
+        self._worker_timeout = worker_timeout
+        self._cluster: RaceCluster | None = None
+
+    def scatter(self, data: Mapping[str, Any]) -> None:
+        """Pass this to the target function as ``data_to_scatter``, as SMAC does.
+
+        It goes to each worker once, as a part of the target, and racers find it in memory.
+        """
+        if not callable(self._given_target):
+            raise TypeError("data_to_scatter must be None for a command, which cannot take it")
+        self.close()
+        with_data = functools.partial(self._given_target, data_to_scatter=dict(data))
+        self._target = PythonTarget(with_data)
+
+    def close(self) -> None:
+        """Stop all that runs on the workers; what is submitted later starts them again."""
+        super().close()
+        self._cluster = None
+
+    @property
+    def _n_slots(self) -> int:
+        return self._open_track().slots
+
+    def _open_track(self) -> RaceCluster:
+        if self._cluster is None:
+            self._track = self._cluster = RaceCluster(
+                self._client,
+                self._target,
+                racers=self._k,
+                worker_timeout=self._worker_timeout,
+                **self._track_options(),
+            )
+        return self._cluster
 
 
 def _limit(trial: TrialInfo) -> float | None:

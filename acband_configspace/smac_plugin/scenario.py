@@ -38,8 +38,8 @@ def trial_limit(scenario: Scenario) -> float:
 def own_copy(scenario: Scenario, name: str) -> Scenario:
     """Return a copy for one run, under a name of its own if the user gave it none.
 
-    The user's stays as it is: another facade may use it. The directory is the same wherever a
-    target changes to.
+    The user's own is left alone: another facade may use it. The directory is absolute, since a
+    target may change the working directory.
     """
     own = copy.copy(scenario)
     object.__setattr__(own, "output_directory", Path(scenario.output_directory).absolute())
@@ -57,7 +57,7 @@ def hold_back(scenario: Scenario, share: float) -> tuple[Scenario, list[str]]:
     names = scenario.instances
     if names is None or len(names) < 2:
         n_there = 0 if names is None else len(names)
-        raise ValueError(f"test_share must have two instances or more to share but got {n_there}")
+        raise ValueError(f"test_share needs at least two instances but got {n_there}")
     n_tests = min(max(1, round(share * len(names))), len(names) - 1)
     drawn = set(np.random.default_rng([scenario.seed, 4]).permutation(len(names))[:n_tests])
     own = copy.copy(scenario)
@@ -70,13 +70,15 @@ def hold_back(scenario: Scenario, share: float) -> tuple[Scenario, list[str]]:
 
 
 def refuse_unsupported(scenario: Scenario) -> None:
-    """Raise an error that names what of the scenario AC-Band cannot do."""
+    """Raise an error that names what the scenario asks for and AC-Band cannot do."""
     if not isinstance(scenario, Scenario):
         kind = type(scenario).__name__
         hint = ": write Scenario(space, n_trials=…)" if kind == "ConfigurationSpace" else ""
         raise TypeError(f"scenario must be a smac.Scenario but got a {kind}{hint}")
     if scenario.count_objectives() > 1:
-        raise ValueError(f"objectives must be one for AC-Band but got {scenario.objectives}")
+        raise ValueError(
+            f"objectives must be a single one for AC-Band but got {scenario.objectives}"
+        )
     for name in ("min_budget", "max_budget"):
         if (value := getattr(scenario, name)) is not None:
             raise ValueError(

@@ -24,13 +24,13 @@ OF_DESIGNS = ("n_configs", "n_configs_per_hyperparameter", "max_ratio")
 def without_ignored(
     where: str, options: Mapping[str, Any], ignored: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return options without those of SMAC's that have no meaning here, named in a warning."""
+    """Return the options that have a meaning here; a warning names the others."""
     warn_of_ignored(where, [name for name in options if name in ignored])
     return {name: value for name, value in options.items() if name not in ignored}
 
 
 def warn_of_ignored(where: str, names: list[str]) -> None:
-    """Say which arguments were given for nothing."""
+    """Name the arguments that have no effect."""
     if names:
         logger.warning(
             "%s ignores %s: AC-Band builds no model, and decides itself how often a configuration "

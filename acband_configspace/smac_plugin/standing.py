@@ -1,4 +1,4 @@
-"""How good the incumbent is by now, beside the default: from what the run history knows."""
+"""How the incumbent compares with the default by now, from what the run history knows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Standing:
     gain: str | None
     """How much better it is there, "23 % less than the default"; None if that is not known."""
     at_least: bool
-    """Whether the default was stopped on some of them: then it is known to be worse than that."""
+    """Whether the default was stopped on some of them: it is then worse than that."""
 
     @classmethod
     def of(cls, smbo: SMBO) -> Standing | None:

@@ -52,6 +52,8 @@ class Ticket:
     """Whether losers go on."""
     limit: float | None = None
     """Seconds after which the trial has lost."""
+    configuration: int | None = None
+    """The number of the configuration."""
 
     def as_info(self) -> dict[str, Any]:
         """Return it as SMAC carries it: ``additional_info`` of a trial's info."""
@@ -63,7 +65,13 @@ class Ticket:
         extra = info.additional_info
         if not isinstance(extra, Mapping) or "n_racers" not in extra:
             return None
-        return cls(extra["race"], extra["n_racers"], extra["to_the_end"], extra["limit"])
+        return cls(
+            extra["race"],
+            extra["n_racers"],
+            extra["to_the_end"],
+            extra["limit"],
+            extra.get("configuration"),
+        )
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ class ToldTrial:
 
 
 def end_of(value: TrialValue) -> End:
-    """Return how a trial ended; a cost that is no finite number is a crash."""
+    """Return how a trial ended; a cost that is not finite is a crash."""
     if value.status == StatusType.SUCCESS:
         cost = value.cost
         finite = math.isfinite(cost) if type(cost) is float else np.all(np.isfinite(cost))
@@ -109,7 +117,7 @@ def end_of(value: TrialValue) -> End:
 
 
 def check_told(value: TrialValue) -> None:
-    """Refuse a result that is none."""
+    """Refuse what is not a result."""
     if value.status == StatusType.RUNNING:
         raise ValueError("status must be that of a trial that is over but got RUNNING")
     if _one_number(value.cost) is None:
@@ -117,7 +125,7 @@ def check_told(value: TrialValue) -> None:
 
 
 def is_result(value: TrialValue) -> bool:
-    """Return whether a trial has a result that need not be run for again."""
+    """Return whether a trial has a result, so that it need not be run again."""
     running = value.status == StatusType.RUNNING
     return not running and end_of(value) not in (End.LOST, End.CANCELLED)
 
@@ -129,7 +137,7 @@ def cost_of(value: TrialValue) -> float:
 
 
 def outcome_of(values: Sequence[TrialValue]) -> Outcome:
-    """Return what a race brought."""
+    """Return the outcome of a race."""
     return Outcome([cost_of(value) for value in values], [end_of(value) for value in values])
 
 
@@ -270,7 +278,7 @@ def _one_number(cost: object) -> float | None:
 
 
 def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what can be written as short JSON, the rest as text, without what is None."""
+    """Return what fits into short JSON as it is, the rest as text; leave out what is None."""
     kept: dict[str, Any] = {}
     for name, value in info.items():
         if value is None:

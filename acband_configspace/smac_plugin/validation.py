@@ -25,7 +25,7 @@ class ValidatedTrial:
 
 
 class Validation(float):
-    """The mean cost, as a number; ``trials`` has what it was on each instance."""
+    """The mean cost, as a number; ``trials`` has the cost on each instance."""
 
     trials: tuple[ValidatedTrial, ...]
 

@@ -87,7 +87,7 @@ def earlier_results(
 
 
 def digest(trials: Sequence[ToldTrial]) -> str:
-    """Return what tells one warm start from another."""
+    """Return a text that tells warm starts apart."""
     results = [[dict(told.config), told.key, cost_of(told.value)] for told in trials]
     text = json.dumps(results, sort_keys=True, default=str)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

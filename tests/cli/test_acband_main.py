@@ -189,7 +189,7 @@ def test_ctrl_c_exits_with_130_and_the_run_goes_on(tmp_path: Path) -> None:
     assert where.startswith("Interrupted in pass 1")
     assert "default" in how_good
     assert directory.endswith(str(tmp_path / "run"))
-    assert how_to_go_on == "To go on: acband run . --output run"
+    assert how_to_go_on == "To continue: acband run . --output run"
     acband("run", ".", "--output", "run", "--quiet", cwd=tmp_path)
 
 

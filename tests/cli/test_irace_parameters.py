@@ -68,7 +68,7 @@ def test_defaults_come_from_elsewhere_and_are_moved_out_of_what_is_forbidden() -
         ("b + 1 > 2", "arithmetic (+) is not supported"),
         ("system('rm x') == 1", "the function 'system' is not supported"),
         ("b >", "expected a parameter or a value"),
-        ("c == 1", "'c' is no parameter"),
+        ("c == 1", "'c' is not a parameter"),
         ("(b == 1", "expected ')'"),
         ("b", "expected a comparison after 'b'"),
         ("b %in% 1:3", "unexpected ':'"),
@@ -121,7 +121,7 @@ def test_names_that_r_cannot_have_are_changed() -> None:
     written = write_irace(space)
     assert 'my.name.2 "--my.name=" c' in written.text
     assert 'p.2nd "--2nd=" r (0, 1) | my.name == "b"' in written.text
-    assert "'my-name' is called 'my.name' there" in written.notes
+    assert "'my-name' is called 'my.name' in the file" in written.notes
 
 
 def test_what_irace_cannot_write_is_named() -> None:

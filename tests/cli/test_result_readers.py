@@ -43,8 +43,8 @@ def test_aclib(line: str, status: str, runtime: float, quality: float | None) ->
         ("nothing", "printed no line"),
         ("Result for SMAC: FINE, 1, 1, 1, 1", "but is 'FINE'"),
         ("Result for SMAC: SAT, 1", "at least 4 fields"),
-        ("Result for SMAC: SAT, nan, 1, 1, 1", "run time is no number"),
-        ("Result of this algorithm run: {oops", "no JSON"),
+        ("Result for SMAC: SAT, nan, 1, 1, 1", "run time is not a number"),
+        ("Result of this algorithm run: {oops", "is not JSON"),
     ],
 )
 def test_what_is_no_result_is_a_crash_that_says_why(text: str, words: str) -> None:

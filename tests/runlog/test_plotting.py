@@ -23,6 +23,7 @@ from matplotlib.patches import Rectangle  # noqa: E402
 from acband_configspace.core.schedule import Schedule, sufficient_budget  # noqa: E402
 from acband_configspace.core.search_plan import search_schedule  # noqa: E402
 from acband_configspace.core.settings import Settings  # noqa: E402
+from acband_configspace.core.statistics import Wins  # noqa: E402
 from acband_configspace.runlog.plotting import (  # noqa: E402
     WINNER,
     plot_elimination,
@@ -58,6 +59,20 @@ def heights(line: Line2D) -> list[float]:
 
 def bars(ax: Axes) -> list[float]:
     return [bar.get_height() for bar in ax.patches if isinstance(bar, Rectangle)]
+
+
+class OwnWins(Wins):
+    """A statistic of the user's own, of which a journal has the name only."""
+
+
+@pytest.mark.parametrize("draw", [plot_elimination, plot_incumbent])
+def test_a_run_that_cannot_be_replayed_is_refused(
+    draw: Callable[..., Axes], tmp_path: Path
+) -> None:
+    write_run(tmp_path, Settings(statistic=OwnWins()))
+    with pytest.raises(ValueError, match="cannot be drawn: it was judged by a statistic"):
+        draw(tmp_path)
+    assert draw(Run.load(tmp_path, statistic=OwnWins())).lines
 
 
 def test_functions_draw_on_the_axes_they_are_given(run: Run) -> None:

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 from made_up import CUTOFF_COST, usual_cost, values_of, write_run
 
+from acband_configspace.cli.run_directory import incumbent_of
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
+from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import RaceId
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Wins, wins
@@ -75,7 +77,8 @@ def test_the_engine_takes_in_the_whole_run(tmp_path: Path, options: dict[str, An
         return
     expected = [number for winners in engine.epoch_winners for number in winners]
     assert [epoch.winner for epoch in run.epochs if not epoch.is_playoff] == expected
-    for epoch, plan in zip(run.epochs, run.schedules[0].epochs, strict=False):
+    (schedule,) = (plan.schedule for plan in run.plans[:1] if isinstance(plan, SchedulePlan))
+    for epoch, plan in zip(run.epochs, schedule.epochs, strict=False):
         assert len(epoch.rounds) == len(plan.rounds)
         for round_, planned in zip(epoch.rounds, plan.rounds, strict=True):
             assert len(round_.in_play) == planned.n_configs
@@ -232,25 +235,26 @@ def test_a_statistic_of_ones_own_can_be_given_again(tmp_path: Path) -> None:
     played = Run.load(tmp_path, statistic=OwnWins())
     assert played.problem is None
     assert played.incumbent == engine.leader
-    guessed = Run.load(tmp_path)
-    assert "my own" in guessed.problem
-    found = [epoch.winner for epoch in guessed.epochs if not epoch.is_playoff]
-    known = [epoch.winner for epoch in played.epochs if not epoch.is_playoff]
-    assert found[:-1] == known[:-1]
-
-
-def test_a_journal_that_the_engine_does_not_take_is_shown_by_its_races(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", n_trials=300)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "journal.jsonl").write_bytes(
-        (tmp_path / "run" / "journal.jsonl").read_bytes()
+    facade = SimpleNamespace(
+        scenario=SimpleNamespace(output_directory=tmp_path),
+        intensifier=SimpleNamespace(settings=settings),
     )
-    run = Run.load(tmp_path / "other")
-    races = [race for race in run.races if race.id != RaceId(1, 1, 1, 1, 0)]
+    assert Run.of(facade).incumbent == engine.leader
+    unknown = Run.load(tmp_path)
+    assert "my own" in unknown.problem
+    assert list(unknown.races) == list(played.races)
+    assert (unknown.incumbent, unknown.epochs) == (None, ())
+    with pytest.raises(NoRunError, match="who leads in .* cannot be told: it was judged by"):
+        incumbent_of(tmp_path)
+
+
+def test_a_journal_that_the_engine_does_not_take_says_so(tmp_path: Path) -> None:
+    write_run(tmp_path, n_trials=300)
+    run = Run.load(tmp_path)
+    races = [race for race in run.races if race.id != RaceId(1, 1, 1, 0, 0)]
     run = replace(run, recorded=replace(run.recorded, races=races))
     assert "could be run at that time" in run.problem
-    assert run.incumbent is not None
-    assert run.rounds
+    assert (run.incumbent, run.rounds) == (None, ())
 
 
 def test_a_run_is_found_by_directory_run_or_facade(tmp_path: Path) -> None:

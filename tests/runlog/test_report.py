@@ -165,7 +165,7 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
 
     write_run(tmp_path, Settings(statistic=Own()))
     page = html_report(tmp_path)
-    assert "Shown as far as its races tell: it was judged by a statistic" in page
+    assert "Who leads cannot be told: it was judged by a statistic" in page
     assert "&lt;my own&gt;" in page
 
 
@@ -182,7 +182,7 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
             r".* on the \d+ training instances that both have met",
         ),
         ({"racing": True}, r"is at least [\d.]+ times as fast as the default: "),
-        ({"cost": lambda values, key: values["x"] - 7}, r"costs -\S+ instead of -2 on the mean"),
+        ({"cost": lambda values, key: values["x"] - 7}, r"costs -\S+ instead of -2 on average"),
         ({"cost": lambda values, key: abs(values["x"] - 5)}, r"^The default configuration itself"),
         ({"cost": lambda values, key: float("inf")}, r"^No configuration has finished a race"),
         ({"header": {"default": None}}, r"leads, with .* The default takes no part in this run"),
@@ -208,7 +208,7 @@ def test_the_cost_goes_down_to_the_incumbents_and_the_default_has_a_line(directo
     assert heights == sorted(heights, reverse=True)
     assert chart.default_at > heights[-1]
     assert len(chart.points) == len(run.leads)
-    assert f"#{run.incumbent} leads since" in chart.points[-1].tooltip
+    assert f"#{run.incumbent} has led since" in chart.points[-1].tooltip
     assert all(0 <= tick.at <= 100 for tick in (*chart.x_ticks, *chart.y_ticks))
 
 

@@ -6,6 +6,7 @@ import contextlib
 import pickle
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,11 +189,26 @@ def test_what_is_told_too_late_counts_towards_n_trials_and_cuts_no_race(
     others = strangers(smac, 5)
     for other in others:
         smac.tell(TrialInfo(other, seed=1), TrialValue(cost=0.0))
-    assert "it does not take part" in caplog.text
+    assert "it takes no part" in caplog.text
     assert smac.optimize() not in others
     assert smac.runhistory.running == 0
     assert 35 < smac.runhistory.finished <= 40
     assert "leaves no room for another race" in smac.intensifier.finished
+
+
+def test_a_result_counts_for_its_configuration_whoever_was_asked_for(
+    make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody may repair a configuration, and tell what came of it with all that ask returned."""
+    smac = ACBandFacade(make_scenario(n_trials=40), noisy, logging_level=False, **PAPER)
+    first, second = smac.ask(), smac.ask()
+    other = strangers(smac, 2)[0]
+    smac.tell(replace(first, config=other), TrialValue(cost=0.0))
+    assert "it takes no part" in caplog.text
+    smac.tell(second, TrialValue(cost=1.0))
+    assert smac.intensifier.n_races == 0
+    smac.tell(replace(first, config=pickle.loads(pickle.dumps(first.config))), TrialValue(cost=2.0))
+    assert smac.intensifier.n_races == 1
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

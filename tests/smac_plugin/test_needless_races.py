@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.race import Race
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces
+from acband_configspace.smac_plugin.pending import PendingRaces
+from acband_configspace.smac_plugin.trial_values import Ticket
 
 N_TRIALS = 260
 #: With few candidates groups have many races each: there is something to be saved.
@@ -107,7 +109,7 @@ def assert_same_result(smac: AbstractFacade, reference: ACBandFacade) -> None:
 def test_groups_end_early_and_there_is_a_playoff(reference: Any) -> None:
     schedule = reference.schedule
     assert schedule.set_aside >= 25
-    assert reference.intensifier.position.is_playoff
+    assert reference.intensifier.engine.position.is_playoff
     assert reference.runhistory.running == 0
     assert 0.4 * schedule.n_trials < reference.runhistory.finished < 0.95 * schedule.n_trials
     playoff = [race for race in races_of(reference.scenario) if len(race.racers) > 2]
@@ -235,10 +237,10 @@ def test_a_needless_race_is_stopped_once_it_is_whole(tmp_path: Path) -> None:
             smac.tell(info, TrialValue(cost=float(info.config["x"] > best)))
     assert intensifier.finished is not None
     name = cut.additional_info["race"]
-    assert name not in intensifier.pop_needless()
+    assert name not in intensifier.pending.pop_needless()
     assert next(iter(intensifier)).additional_info["race"] == name
-    assert intensifier.pop_needless() == [name]
-    assert intensifier.pop_needless() == []
+    assert intensifier.pending.pop_needless() == [name]
+    assert intensifier.pending.pop_needless() == []
 
 
 def test_who_lost_a_needless_race_has_not_lost_another() -> None:
@@ -249,14 +251,16 @@ def test_who_lost_a_needless_race_has_not_lost_another() -> None:
     races = PendingRaces(configurations, RunHistory(), stream.is_open, {})
     race = stream.ask()
     assert isinstance(race, Race)
-    playoff = PendingRace(race, InstanceKey(None, 5))
-    assert races.look_up(playoff) == 2
+    playoff = races.look_up(race, InstanceKey(None, 5))
+    assert playoff.n_new == 2
     races.add(playoff)
-    first, second = playoff.trials
+    needless, own = (Ticket(name, 2).as_info() for name in ("needless", playoff.name))
+    first, second = (TrialInfo(c, None, 5, additional_info=needless) for c in playoff.configs)
     lost = TrialValue(cost=1.0, status=StatusType.TIMEOUT, additional_info={"end": "lost"})
-    assert races.take(first, lost, race="needless") == []
-    assert races.take(second, TrialValue(cost=2.0), race="needless") == []
-    assert races.take(first, TrialValue(cost=3.0), race=playoff.name) == [playoff]
+    assert races.take(first, lost) == []
+    assert races.take(second, TrialValue(cost=2.0)) == []
+    again = replace(first, additional_info=own)
+    assert races.take(again, TrialValue(cost=3.0)) == [playoff]
     assert [value.cost for value in playoff.values] == [3.0, 2.0]
 
 

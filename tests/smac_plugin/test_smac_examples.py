@@ -269,7 +269,7 @@ def test_a_support_vector_machine_by_cross_validation(tmp_path: Path) -> None:
         # Epochs as fidelity, and Hyperband by a total budget.
         ({"min_budget": 1, "max_budget": 25}, "races on instances or seeds instead of fidelities"),
         # Objectives with weights, and ParEGO.
-        ({"objectives": ["loss", "time"]}, "objectives must be one for AC-Band but got"),
+        ({"objectives": ["loss", "time"]}, "objectives must be a single one for AC-Band but got"),
         # Adaptive capping.
         (
             {"adaptive_capping": True, "runtime_cutoff": 5},

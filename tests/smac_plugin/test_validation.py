@@ -175,7 +175,7 @@ def test_shares_that_make_no_sense_are_refused(
 ) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         quiet(make_scenario(instances=["a", "b"]), on_instance, **options)
-    with pytest.raises(ValueError, match="two instances or more to share but got 0"):
+    with pytest.raises(ValueError, match="at least two instances but got 0"):
         quiet(make_scenario(), noisy, test_share=0.5)
 
 

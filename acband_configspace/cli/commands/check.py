@@ -1,4 +1,4 @@
-"""Read everything, say what was understood, and run one race: is all in order?
+"""Read everything, say what was understood, and run one race: is everything in order?
 
 Prints the space, the number of instances, the plan and the exact command line of one run. Nothing
 is recorded.
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _note_missing_files(scenario_file: ScenarioFile) -> None:
-    """Say if instances that look like files are none: a wrong folder shows here first."""
+    """Say if instances look like files but are not: a wrong folder shows here first."""
     for which, names in (
         ("instances", scenario_file.instances),
         ("test instances", scenario_file.test_instances),
@@ -62,7 +62,7 @@ def _note_missing_files(scenario_file: ScenarioFile) -> None:
             if "/" in name and not any((folder / name).exists() for folder in folders)
         ]
         if missing:
-            print(f"note: {len(missing):,} {which} are no files; the first is {missing[0]}")
+            print(f"note: {len(missing):,} {which} are not files; the first is {missing[0]}")
 
 
 def summary(scenario_file: ScenarioFile) -> str:

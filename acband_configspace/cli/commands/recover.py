@@ -1,4 +1,4 @@
-"""Mend a run whose journal is damaged; a copy of it is kept, and the run can then go on.
+"""Mend a run whose journal is damaged; a copy of it is kept, and the run can then continue.
 
 Lines that agree with their checksums are kept, unless they follow from one that does not; but
 everything after damage that may hide a plan is cut. What is missing then is run again when the run
@@ -44,5 +44,5 @@ def run(arguments: argparse.Namespace) -> int:
         dependent = counted(recovery.n_dependent, "intact race")
         print(f"{dependent} depended on damaged ones and will be run again")
     print(f"As it was: {recovery.copy}")
-    print("Start the run again and it goes on from there.")
+    print("Start the run again, and it continues from there.")
     return exit_codes.DONE

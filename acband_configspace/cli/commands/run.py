@@ -1,6 +1,6 @@
-"""Tune the target of a scenario; a run that is there already goes on.
+"""Tune the target of a scenario; a run that is there already continues.
 
-Everything a scenario says can be said here as well, as --key value, and then counts instead; so
+Every key of a scenario can be given here as well, as --key value, and then takes precedence; so
 can the options of the search, such as --k 4.
 
 examples:
@@ -92,12 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
             incumbent = facade.optimize()
         except KeyboardInterrupt:
             again = ["acband", *(word for word in arguments.words if word != "--fresh")]
-            print(f"To go on: {shlex.join(again)}", file=sys.stderr)
+            print(f"To continue: {shlex.join(again)}", file=sys.stderr)
             return exit_codes.INTERRUPTED
     if abort.reason is not None:
         raise TargetAborted(abort.reason)
     if incumbent is None:
-        raise NothingFoundError("no race came to its end: give it more time, or run 'acband check'")
+        raise NothingFoundError("no race was finished: give it more time, or run 'acband check'")
     values = dict(incumbent)
     print(f"The incumbent after {facade.runhistory.finished} trials:")
     print(shown_values(values))

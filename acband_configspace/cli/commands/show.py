@@ -1,4 +1,4 @@
-"""Show the configuration that leads a run, also one that goes on.
+"""Show the configuration that leads a run, finished or not.
 
 examples:
   acband show acband_output/my_run-0

@@ -15,7 +15,7 @@ from acband_configspace.cli.command_lines import Aclib2Command, CommandLine, Old
 from acband_configspace.cli.errors import InputError, Place
 from acband_configspace.cli.files import read_text
 from acband_configspace.cli.results import AclibResult
-from acband_configspace.cli.scenario.assignments import Settings, plain_key, read_assignments
+from acband_configspace.cli.scenario.assignments import Assignments, plain_key, read_assignments
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.instances import ListedInstance, listed_instances
 from acband_configspace.cli.scenario.values import number
@@ -66,18 +66,18 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     """Read a scenario of ``key = value`` lines; the command line's ``overrides`` come last."""
     # As AClib has it, all paths are relative to where the configurator is started.
     folders = (Path.cwd(), path.resolve().parent)
-    settings = Settings(path, folders, _ALIASES, {plain_key(word) for word in _UNUSED})
-    settings.add_all(read_assignments(read_text(path), path))
-    settings.override(overrides)
-    return _Reader(settings).scenario()
+    assignments = Assignments(path, folders, _ALIASES, {plain_key(word) for word in _UNUSED})
+    assignments.add_all(read_assignments(read_text(path), path))
+    assignments.override(overrides)
+    return _Reader(assignments).scenario()
 
 
 class _Reader:
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, assignments: Assignments) -> None:
+        self._assignments = assignments
 
     def scenario(self) -> ScenarioFile:
-        given = self._settings
+        given = self._assignments
         quality = given.choice("run_obj", ("runtime", "quality")) == "quality"
         instances, test = (self._instances(k) for k in ("instance_file", "test_instance_file"))
         given.required("paramfile")
@@ -115,18 +115,18 @@ class _Reader:
         )
 
     def _instances(self, key: str) -> list[ListedInstance] | None:
-        path = self._settings.file(key)
+        path = self._assignments.file(key)
         return None if path is None else listed_instances(path)
 
     def _line(self, instances: list[ListedInstance]) -> CommandLine:
-        found = self._settings.required("algo")
+        found = self._assignments.required("algo")
         try:
             command = tuple(shlex.split(found.value))
         except ValueError as error:
             raise InputError(found.place, f"{found.key} cannot be read: {error}") from None
-        if self._settings.choice("call_format", ("old", "aclib", "aclib2")) != "old":
+        if self._assignments.choice("call_format", ("old", "aclib", "aclib2")) != "old":
             return Aclib2Command(command)
-        text = self._settings.text("cutoff_length", "0")
+        text = self._assignments.text("cutoff_length", "0")
         return OldAclibCommand(
             command,
             specifics={i.name: i.rest for i in instances if i.rest},
@@ -134,7 +134,7 @@ class _Reader:
         )
 
     def _par(self, quality: bool) -> float:
-        found = self._settings.get("overall_obj")
+        found = self._assignments.get("overall_obj")
         if found is None:
             return 1.0 if quality else 10.0
         match = re.fullmatch(r"(?:par|mean|adj_mean)(\d*)", found.value.lower())
@@ -146,7 +146,7 @@ class _Reader:
         return max(1.0, float(match[1] or 1))
 
     def _given(self, space: ConfigurationSpace) -> tuple[Mapping[str, Any], ...]:
-        found = self._settings.get("initial_incumbent")
+        found = self._assignments.get("initial_incumbent")
         if found is None or found.value.upper() in ("DEFAULT", "RANDOM"):
             return ()
         pairs = re.findall(r"-?([^\s=,]+?)(?:\s*=\s*|\s+)['\"]?([^\s'\",]+)['\"]?", found.value)

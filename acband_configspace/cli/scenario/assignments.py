@@ -18,7 +18,8 @@ class Assignment:
     """What a key was given, and where."""
 
     key: str
-    value: str
+    value: Any
+    """A text, or in TOML what it stands for."""
     place: Place
 
 
@@ -37,7 +38,7 @@ def read_assignments(text: str, source: Path | str, *, signs: str = "=") -> Iter
         yield Assignment(match[1], match[2].strip(), line.place)
 
 
-class Settings:
+class Assignments:
     """The assignments of a file by their canonical keys, overridden by the command line.
 
     Parameters
@@ -80,7 +81,7 @@ class Settings:
                 raise InputError(assignment.place, f"unknown key {assignment.key!r}{hint}")
 
     def override(self, overrides: Mapping[str, str]) -> None:
-        """Take in what the command line says; what is no key of the format may be an option."""
+        """Take in what the command line says; what is not a key of the format may be an option."""
         for key, value in overrides.items():
             plain = plain_key(key)
             if plain in self._aliases:

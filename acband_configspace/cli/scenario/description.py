@@ -86,8 +86,8 @@ class ScenarioFile:
     def limit(self) -> float | None:
         """Seconds after which a run is stopped.
 
-        A target that is told its cutoff, and to find what costs little until then, has some more
-        to say what it found.
+        A target that is told its cutoff, and minimises a cost until then, gets some more to say
+        what it found.
         """
         if self.cutoff is None or self.racing or not self.line.tells_cutoff:
             return self.cutoff
@@ -102,5 +102,5 @@ class ScenarioFile:
 
     @property
     def default_output(self) -> Path:
-        """Where the run is kept unless the user says so."""
+        """Where the run is kept unless the user says otherwise."""
         return (self.output or Path("acband_output")) / f"{self.name}-{self.seed}"

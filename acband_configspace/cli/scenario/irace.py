@@ -16,7 +16,7 @@ from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, locate, meaningful_lines, read_text
 from acband_configspace.cli.results import AclibResult, IraceResult, ResultReader
 from acband_configspace.cli.scenario.aclib import given_configuration
-from acband_configspace.cli.scenario.assignments import Settings, plain_key, read_assignments
+from acband_configspace.cli.scenario.assignments import Assignments, plain_key, read_assignments
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.instances import (
     ListedInstance,
@@ -59,7 +59,7 @@ def read_irace_scenario(path: Path, overrides: Mapping[str, str]) -> ScenarioFil
     aliases = {plain_key(word): word for word in (*_USED, *_REFUSED)}
     aliases["trials"] = "maxExperiments"
     unused = {plain_key(word) for word in _UNUSED} - {"trials"}
-    settings = Settings(path, (path.resolve().parent, Path.cwd()), aliases, unused)
+    known = Assignments(path, (path.resolve().parent, Path.cwd()), aliases, unused)
     assignments = list(read_assignments(read_text(path), path, signs="=|<-"))
     for assignment in assignments:
         if not _LITERAL.match(assignment.value) and plain_key(assignment.key) in aliases:
@@ -68,20 +68,20 @@ def read_irace_scenario(path: Path, overrides: Mapping[str, str]) -> ScenarioFil
                 f"{assignment.key} must be a text in quotes, a number or TRUE or FALSE but is "
                 f"{assignment.value!r}: R expressions are not evaluated",
             )
-    settings.add_all(iter(assignments))
-    settings.override(overrides)
-    return _Reader(settings).scenario()
+    known.add_all(iter(assignments))
+    known.override(overrides)
+    return _Reader(known).scenario()
 
 
 class _Reader:
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, assignments: Assignments) -> None:
+        self._assignments = assignments
 
     def scenario(self) -> ScenarioFile:
         for key in _REFUSED:
-            if found := self._settings.get(key):
+            if found := self._assignments.get(key):
                 raise InputError(found.place, f"{found.key} is not supported")
-        set_to = self._settings
+        set_to = self._assignments
         train = self._instances("train") or []
         if not train:
             raise InputError(Place.of(set_to.path), "there are no training instances")
@@ -117,11 +117,11 @@ class _Reader:
         )
 
     def _space(self) -> tuple[ConfigurationSpace, int, tuple[Mapping[str, Any], ...]]:
-        path = self._settings.file("parameterFile", "./parameters.txt")
+        path = self._assignments.file("parameterFile", "./parameters.txt")
         assert path is not None
         text = read_text(path)
         forbidden: list[Line] = []
-        apart = self._settings.file("forbiddenFile")
+        apart = self._assignments.file("forbiddenFile")
         beside = forbidden_beside(path)
         for file in (apart, beside if apart is None and beside.exists() else None):
             if file is not None:
@@ -132,12 +132,12 @@ class _Reader:
         given = tuple(given_configuration(space, values, place) for values, place in table)
         digits = digits_of(text, path)
         if digits is None:
-            text = self._settings.text("digits", str(DIGITS)).rstrip("L")
-            digits = whole("digits", text, self._settings.place("digits"), at_least=0)
+            text = self._assignments.text("digits", str(DIGITS)).rstrip("L")
+            digits = whole("digits", text, self._assignments.place("digits"), at_least=0)
         return space, digits, given
 
     def _configurations(self) -> list[tuple[dict[str, str], Place]]:
-        path = self._settings.file("configurationsFile")
+        path = self._assignments.file("configurationsFile")
         if path is None:
             return []
         rows = list(meaningful_lines(read_text(path), path))
@@ -154,9 +154,9 @@ class _Reader:
         return table
 
     def _instances(self, which: str) -> list[ListedInstance] | None:
-        listed, key = self._settings.file(f"{which}InstancesFile"), f"{which}InstancesDir"
-        name = self._settings.text(key)
-        folders = self._settings.folders
+        listed, key = self._assignments.file(f"{which}InstancesFile"), f"{which}InstancesDir"
+        name = self._assignments.text(key)
+        folders = self._assignments.folders
         if not name and which == "train" and locate("Instances", folders).is_dir():
             name = "./Instances"  # irace's default
         if listed is not None:
@@ -165,7 +165,7 @@ class _Reader:
         if not name:
             return None
         if not locate(name, folders).is_dir():
-            raise InputError(self._settings.place(key), f"{key}: there is no folder {name}")
+            raise InputError(self._assignments.place(key), f"{key}: there is no folder {name}")
         files = files_in(locate(name, folders))
         return [ListedInstance(os.path.join(name, file)) for file in files]
 
@@ -181,7 +181,7 @@ class _Reader:
         switches = {hp.name: (hp.meta or {})[SWITCH] for hp in space.values()}
         if aclib:
             return Aclib2Command(command, {name: s.strip() for name, s in switches.items()})
-        place = Place.of(self._settings.path)
+        place = Place.of(self._assignments.path)
         return IraceCommand(
             command,
             switches=switches,
@@ -189,11 +189,11 @@ class _Reader:
             extras={i.name: words_of(i.rest, place) for i in instances if i.rest},
             tells_cutoff=bound,
             digits=digits,
-            folder=str(self._settings.folders[0]),
+            folder=str(self._assignments.folders[0]),
         )
 
     def _command(self) -> tuple[str, ...]:
-        given = self._settings
+        given = self._assignments
         name = given.text("targetRunner", "./target-runner")
         path = locate(name, given.folders)
         if not path.is_file() and os.sep in name:

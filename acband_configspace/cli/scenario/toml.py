@@ -6,7 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +26,7 @@ from acband_configspace.cli.results import (
     PatternResult,
     ResultReader,
 )
+from acband_configspace.cli.scenario.assignments import Assignment
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.instances import found_instances
 from acband_configspace.cli.scenario.values import (
@@ -72,19 +72,10 @@ def read_toml(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         place = Place.of(path, int(line[1]) if line else text.count("\n") + 1)
-        raise InputError(place, f"is no TOML: {error}") from None
+        raise InputError(place, f"is not valid TOML: {error}") from None
     tables = _Tables(path, text, content)
     tables.override(overrides)
     return _Reader(path, tables).scenario()
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a key was given, and where."""
-
-    key: str
-    value: Any
-    place: Place
 
 
 class _Tables:
@@ -93,7 +84,7 @@ class _Tables:
     def __init__(self, path: Path, text: str, content: Mapping[str, Any]) -> None:
         self._path = path
         self._lines = _lines_of_keys(text)
-        self._tables: dict[str, dict[str, Given]] = {name: {} for name in KEYS}
+        self._tables: dict[str, dict[str, Assignment]] = {name: {} for name in KEYS}
         for name, table in content.items():
             place = self._place(name, None)
             if name not in KEYS:
@@ -103,7 +94,7 @@ class _Tables:
                 raise InputError(place, f"[{name}] must be a table but got {table!r}")
             for key, value in table.items():
                 self._check(name, key, self._place(name, key))
-                self._tables[name][key] = Given(key, value, self._place(name, key))
+                self._tables[name][key] = Assignment(key, value, self._place(name, key))
 
     def _place(self, table: str, key: str | None) -> Place:
         line = self._lines.get((table, key)) or self._lines.get((table, None))
@@ -127,13 +118,13 @@ class _Tables:
                 hint = suggestion(table, KEYS)
                 raise InputError(COMMAND_LINE, f"--{written}: unknown table {table!r}{hint}")
             self._check(table, key, COMMAND_LINE)
-            self._tables[table][key] = Given(f"--{written}", parsed_value(text), COMMAND_LINE)
+            self._tables[table][key] = Assignment(f"--{written}", parsed_value(text), COMMAND_LINE)
 
-    def get(self, table: str, key: str) -> Given | None:
+    def get(self, table: str, key: str) -> Assignment | None:
         """Return what a key was given, if anything."""
         return self._tables[table].get(key)
 
-    def all_of(self, table: str) -> Mapping[str, Given]:
+    def all_of(self, table: str) -> Mapping[str, Assignment]:
         """Return a whole table."""
         return self._tables[table]
 
@@ -260,7 +251,7 @@ class _Reader:
                 re.compile(str(pattern.value))
             except re.error as error:
                 raise InputError(
-                    pattern.place, f"pattern is no regular expression: {error}"
+                    pattern.place, f"pattern is not a regular expression: {error}"
                 ) from None
             return PatternResult(str(pattern.value))
         kind = self._read("target", "result", choice, known=_RESULTS)
@@ -311,7 +302,7 @@ def _program(word: str, folder: Path) -> str:
     return str(path) if "/" in word and path.is_file() else word
 
 
-def _texts(given: Given, fields: Sequence[str]) -> tuple[str, ...]:
+def _texts(given: Assignment, fields: Sequence[str]) -> tuple[str, ...]:
     """Return a text, or a list of them, whose fields in braces are known ones."""
     values = given.value if isinstance(given.value, list) else [given.value]
     for value in values:
@@ -328,10 +319,10 @@ def _texts(given: Given, fields: Sequence[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _written(given: Given) -> dict[str, tuple[str, ...]]:
+def _written(given: Assignment) -> dict[str, tuple[str, ...]]:
     if not isinstance(given.value, dict):
         raise InputError(given.place, f"written must be a table but got {given.value!r}")
     return {
-        name: _texts(Given(f"written.{name}", value, given.place), PARAMETER_FIELDS)
+        name: _texts(Assignment(f"written.{name}", value, given.place), PARAMETER_FIELDS)
         for name, value in given.value.items()
     }

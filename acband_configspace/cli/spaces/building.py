@@ -1,4 +1,4 @@
-"""From parameters and expressions to a ConfigSpace, with errors that name the user's line."""
+"""From parameters and expressions to a ConfigSpace and back; errors name the line at fault."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Placed:
 
 
 def placed(parse: Callable[[], Expression], place: Place, child: str | None = None) -> Placed:
-    """Return an expression with its place; what is wrong with it is said there."""
+    """Return an expression with its place, which an error about it names."""
     try:
         return Placed(parse(), place, child)
     except ExpressionError as error:
@@ -237,3 +237,50 @@ _CLAUSES: dict[str, Any] = {
     "two <": ForbiddenLessThanRelation,
     "two >": ForbiddenGreaterThanRelation,
 }
+
+# --- back to expressions ----------------------------------------------------------------------
+
+#: By the ends of the classes' names: ConfigSpace has no common way to say what they compare.
+_OPERATORS = {
+    "NotEquals": "!=",
+    "LessThanEquals": "<=",
+    "GreaterThanEquals": ">=",
+    "LessThan": "<",
+    "GreaterThan": ">",
+    "Equals": "==",
+    "In": "in",
+}
+
+
+def conditions_of(space: ConfigurationSpace) -> list[tuple[str, Expression]]:
+    """Return each child with its condition, in the order of the parameters."""
+    by_child: dict[str, list[Expression]] = {}
+    for condition in space.conditions:
+        by_child.setdefault(condition.child.name, []).append(_told(condition))
+    order = {name: index for index, name in enumerate(space)}
+    return sorted(
+        ((child, joined(And, parts)) for child, parts in by_child.items()),
+        key=lambda pair: order[pair[0]],
+    )
+
+
+def forbidden_of(space: ConfigurationSpace) -> list[Expression]:
+    """Return the forbidden combinations."""
+    return [_told(clause) for clause in space.forbidden_clauses]
+
+
+def _told(item: Any) -> Expression:
+    """Return what a condition or a forbidden clause says."""
+    kind = type(item).__name__.removeprefix("Forbidden")
+    if kind in ("AndConjunction", "OrConjunction"):
+        parts = [_told(part) for part in item.components]
+        return joined(And if kind.startswith("And") else Or, parts)
+    name = kind.removesuffix("Condition").removesuffix("Clause").removesuffix("Relation")
+    if name not in _OPERATORS:
+        raise ValueError(f"unknown kind of condition or forbidden clause: {item!r}")
+    operator = _OPERATORS[name]
+    if kind.endswith("Relation"):
+        return Relation(item.left.name, operator, item.right.name)
+    parameter = item.parent if kind.endswith("Condition") else item.hyperparameter
+    values = tuple(item.values) if operator == "in" else (item.value,)
+    return Comparison(parameter.name, operator, values)

@@ -56,7 +56,7 @@ Expression = Comparison | Relation | And | Or | Not | bool
 
 
 class ExpressionError(ValueError):
-    """An expression cannot be read, or not be expressed; the caller adds the place."""
+    """An expression cannot be read, or cannot be expressed; the caller adds the place."""
 
 
 def joined(kind: type[And] | type[Or], parts: list[Expression]) -> Expression:

@@ -10,8 +10,8 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.errors import InputError, Place
 from acband_configspace.cli.files import meaningful_lines, read_text
 from acband_configspace.cli.spaces.irace import looks_like_irace, read_irace, write_irace
+from acband_configspace.cli.spaces.parameters import Written
 from acband_configspace.cli.spaces.pcs import is_new_pcs, read_pcs, write_pcs
-from acband_configspace.cli.spaces.writing import Written
 
 #: The formats by the names that ``acband convert --to`` takes.
 FORMATS = ("pcs", "pcs-new", "irace", "json", "yaml")
@@ -97,5 +97,5 @@ def _native(path: Path, format_name: str) -> ConfigurationSpace:
         line = mark.line + 1 if mark is not None else line
         reason = f"{type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(
-            Place.of(path, line), f"is no ConfigSpace in {format_name}: {reason}"
+            Place.of(path, line), f"is not a ConfigSpace in {format_name}: {reason}"
         ) from None

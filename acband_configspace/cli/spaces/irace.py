@@ -12,19 +12,25 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values
-from acband_configspace.cli.spaces.building import Placed, build_space, placed
+from acband_configspace.cli.spaces.building import (
+    Placed,
+    build_space,
+    conditions_of,
+    forbidden_of,
+    placed,
+)
 from acband_configspace.cli.spaces.expressions import Syntax
 from acband_configspace.cli.spaces.parameters import (
     Kind,
     Parameter,
+    Written,
     lost,
     number_text,
     parameter_of,
+    refuse,
     value_text,
 )
 from acband_configspace.cli.spaces.parser import parse_r
-from acband_configspace.cli.spaces.telling import conditions_of, forbidden_of
-from acband_configspace.cli.spaces.writing import Written, refuse
 
 _PARAMETER = re.compile(
     r"""^(?P<name>"[^"]+"|`[^`]+`|[\w.]+)\s+
@@ -164,7 +170,7 @@ def _with_default(parameter: Parameter, default: Any, place: Place) -> Parameter
             return replace(parameter, default=float(default))
         except ValueError:
             raise InputError(
-                place, f"the default of {parameter.name} is no number: {default!r}"
+                place, f"the default of {parameter.name} is not a number: {default!r}"
             ) from None
     return replace(parameter, default=str(default))
 
@@ -178,7 +184,7 @@ def write_irace(space: ConfigurationSpace) -> Written:
     parameters = {hp.name: parameter_of(hp) for hp in space.values()}
     names = _r_names(parameters)
     notes = [f"{text} is not kept" for hp in space.values() if (text := lost(hp))]
-    notes += [f"{old!r} is called {new!r} there" for old, new in names.items() if old != new]
+    notes += [f"{old!r} is called {new!r} in the file" for old, new in names.items() if old != new]
     notes.append("irace has no defaults: give them in its configurations file")
     problems = [text for p in parameters.values() for text in _unwritable(p)]
     digits = max((_digits_needed(p) for p in parameters.values()), default=0)

@@ -1,10 +1,10 @@
-"""A parameter as all formats know it, between their texts and ConfigSpace's hyperparameters."""
+"""A parameter as all formats know it, and what their writers hand back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ConfigSpace.hyperparameters import (
@@ -189,3 +189,21 @@ def value_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value)
     return number_text(value) if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A space as the text of a file."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    """What of the space the format does not keep, in words."""
+    beside: dict[str, str] = field(default_factory=dict)
+    """Further files that belong to it: from the ending of the name to the text."""
+
+
+def refuse(problems: Sequence[str], format_name: str) -> None:
+    """Raise an error that lists what a format cannot express, if there is anything."""
+    if problems:
+        listing = "".join(f"\n  {problem}" for problem in problems)
+        raise ValueError(f"cannot be written as {format_name}:{listing}")

@@ -206,7 +206,7 @@ class _Parser:
     def _known(self, name: str) -> str:
         if name not in self._names:
             hint = suggestion(name, self._names)
-            raise ExpressionError(f"{name!r} is no parameter of this file{hint}")
+            raise ExpressionError(f"{name!r} is not a parameter of this file{hint}")
         return name
 
 

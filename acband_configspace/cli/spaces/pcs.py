@@ -15,20 +15,26 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values, unquoted
-from acband_configspace.cli.spaces.building import Placed, build_space, placed
+from acband_configspace.cli.spaces.building import (
+    Placed,
+    build_space,
+    conditions_of,
+    forbidden_of,
+    placed,
+)
 from acband_configspace.cli.spaces.expressions import And, Comparison, Expression, Or, Syntax
 from acband_configspace.cli.spaces.parameters import (
     Kind,
     Parameter,
+    Written,
     is_number,
     lost,
     number_text,
     parameter_of,
+    refuse,
     value_text,
 )
 from acband_configspace.cli.spaces.parser import odd_names_of, parse_pcs
-from acband_configspace.cli.spaces.telling import conditions_of, forbidden_of
-from acband_configspace.cli.spaces.writing import Written, refuse
 
 _PARAMETER = re.compile(
     r"""^(?P<name>"[^"]*"|[^\s{\[|"]+)
@@ -142,7 +148,7 @@ class _Expressions:
         child = unquoted(left)
         if child not in self._parameters:
             hint = suggestion(child, self._parameters)
-            raise InputError(line.place, f"{child!r} is no parameter of this file{hint}")
+            raise InputError(line.place, f"{child!r} is not a parameter of this file{hint}")
         return placed(lambda: self._parsed(right), line.place, child)
 
     def forbidden(self, line: Line) -> Placed:

@@ -74,7 +74,7 @@ class Simplifier:
                 if negate and operator == "in" and self._as_in_r:
                     return joined(Or, [self._inactive(name), self._compared(expression, True)])
                 return self._compared(expression, negate)
-        raise AssertionError(f"{expression!r} is no expression")
+        raise AssertionError(f"{expression!r} is not an expression")
 
     def _inactive(self, name: str) -> Expression:
         """Return when a parameter is not active."""
@@ -174,7 +174,9 @@ class Simplifier:
         found = _find(parameter, text)
         if found is None and not self._as_in_r:
             listed = ", ".join(map(str, parameter.values[:20]))
-            raise ExpressionError(f"{text!r} is no value of {parameter.name}, which has {listed}")
+            raise ExpressionError(
+                f"{text!r} is not a value of {parameter.name}, which has {listed}"
+            )
         return found
 
     def _numeric(self, comparison: Comparison, parameter: Parameter, negate: bool) -> Expression:

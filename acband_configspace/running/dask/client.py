@@ -39,7 +39,7 @@ SETUP_INTERVAL = 0.5
 
 
 class Failure(enum.Enum):
-    """Why a task has brought no report."""
+    """Why there is no report of a task."""
 
     WORKER_DIED = "worker died"
     """While it ran, and maybe because it did."""
@@ -87,7 +87,7 @@ class ClusterClient:
         if not isinstance(client, Client):
             raise TypeError(f"client must be a dask.distributed.Client but got {client!r}")
         if client.asynchronous:
-            raise ValueError("client must not be asynchronous but got one that is")
+            raise ValueError("client must not be asynchronous, but this one is")
         self._client: Any = client  # it is only typed in part
         self._plugin = plugin
         self._is_set_up = False

@@ -1,4 +1,4 @@
-"""Runs races on the workers of a Dask cluster, with the face of a race track.
+"""Runs races on the workers of a Dask cluster, with the interface of a race track.
 
 A race is the unit that travels: its racers run on one worker, so they are timed and stopped there.
 Which worker gets which race is decided here and not by Dask, which knows nothing of racers.
@@ -59,7 +59,7 @@ class _RaceInProgress:
 
     @property
     def task(self) -> str:
-        """The name it is sent by; of its own for each try: a late answer must not count."""
+        """The name it is sent by, a new one for each try: a late answer must not count."""
         return str(self.message.key)
 
 
@@ -216,7 +216,7 @@ class RaceCluster:
         if self._client.is_lost:
             raise SchedulerLostError(
                 "the connection to the Dask scheduler is lost. Everything so far is saved: start "
-                "the script again, with a scheduler that runs, and it goes on"
+                "the script again, with a running scheduler, and it continues"
             )
         known = self._client.threads()
         if known is not None:
@@ -244,7 +244,7 @@ class RaceCluster:
             raise NoWorkersError(
                 f"the Dask cluster has had no worker for {self._worker_timeout} seconds "
                 "(worker_timeout). Everything so far is saved: start the script again when there "
-                f"are workers, and it goes on.{self._unfit_workers()}"
+                f"are workers, and it continues.{self._unfit_workers()}"
             )
 
     def _unfit_workers(self) -> str:

@@ -244,13 +244,13 @@ class RacePlugin(WorkerPlugin):
         _close_on_sigterm(worker)
 
     async def teardown(self, worker: Worker) -> None:
-        """Stop the racers; the worker goes on meanwhile."""
+        """Stop the racers; the worker keeps serving meanwhile."""
         await _say_goodbye(worker)
         patience = self._settings.limits.grace + CLOSING_SECONDS
         await asyncio.to_thread(self._races.close, patience)
 
     def transition(self, key: Any, start: str, finish: str, **details: Any) -> None:
-        """Stop a race that nobody waits for any more.
+        """Stop a race that nobody is waiting for.
 
         Dask never interrupts a running task. So if the process that wanted it is gone, or the
         scheduler gives the task up, this is the only word of it that reaches the worker.
@@ -290,8 +290,8 @@ def _raise_if_closed() -> None:
 def _close_on_sigterm(worker: Worker) -> None:
     """Have SIGTERM, as from a batch system, close a worker that would just die of it.
 
-    That is any worker below a nanny. Its races are run again elsewhere in either case, but who
-    dies without a word is suspected to have died of its race.
+    That is any worker below a nanny. Its races are run again elsewhere in either case, but one
+    that dies without a word is suspected to have died of its race.
     """
     in_main_thread = threading.current_thread() is threading.main_thread()
     if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -336,7 +336,7 @@ def plugin_of_this_worker(run: str) -> RacePlugin:
     """Return the plugin of a run on the worker that this task is on."""
     plugin = get_worker().plugins.get(run)
     if not isinstance(plugin, RacePlugin):
-        raise RacesClosedError(f"{run} is not, or no more, set up on this worker")
+        raise RacesClosedError(f"{run} is not set up on this worker, or no longer")
     return plugin
 
 

@@ -27,7 +27,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 MARK = "ACBAND_TRACK"
 #: By what name a guard is found among the arguments of a shell.
 GUARD = "acband-guard"
-#: Seconds that a process may take to be gone after SIGKILL. One that may do what we may not, or
+#: Seconds that a process may take to be gone after SIGKILL. One with more rights than ours, or
 #: that hangs in the kernel, is never gone.
 KILL_PATIENCE = 5.0
 #: Seconds between two rounds of SIGKILL, for trees that still fork while they are killed.
@@ -104,7 +104,10 @@ def start_guard() -> subprocess.Popen[bytes] | None:
             start_new_session=True,
         )
     except OSError as error:  # no more processes, or no /bin/sh
-        print(f"acband: races run without a guard, which does not start: {error}", file=sys.stderr)
+        print(
+            f"acband: the guard could not be started, so races run without it: {error}",
+            file=sys.stderr,
+        )
         return None
 
 
@@ -263,7 +266,7 @@ def _reaped_cpu_time() -> float:
 
 
 def used_memory_mb(pids: Iterable[int], *, limit_mb: float, without: int | None = None) -> float:
-    """Return the megabytes that processes use together, exactly only if near the limit.
+    """Return the megabytes that processes use together, exact only near the limit.
 
     A forked process shares most of its memory with its parent. Resident sizes count shared pages
     again and again but are quick to read, so they are asked first; only if they exceed the limit

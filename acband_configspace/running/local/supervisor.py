@@ -25,9 +25,9 @@ from dataclasses import replace
 
 from acband_configspace.core.ends import End
 from acband_configspace.running.local import process_tree
-from acband_configspace.running.local.channel import Channel, channel_pair
 from acband_configspace.running.local.messages import (
     CancelRace,
+    Channel,
     Finished,
     LowerLimit,
     Ready,
@@ -36,6 +36,7 @@ from acband_configspace.running.local.messages import (
     SetupFailed,
     StartRace,
     StopRacer,
+    channel_pair,
 )
 from acband_configspace.running.local.racer import LoadedTarget
 from acband_configspace.running.local.watcher import Watcher

@@ -19,14 +19,15 @@ from typing import Any
 
 from acband_configspace.core.checks import whole_number
 from acband_configspace.running.local import process_tree
-from acband_configspace.running.local.channel import Channel, channel_pair
 from acband_configspace.running.local.messages import (
     CancelRace,
+    Channel,
     PickledValue,
     Setup,
     SetupFailed,
     StartRace,
     TrackSettings,
+    channel_pair,
 )
 from acband_configspace.running.race import Clock, RaceReport, RacerReport, RaceSpec, TrackLimits
 from acband_configspace.running.targets import Target, settings_for, start_message
@@ -50,7 +51,7 @@ class SupervisorDiedError(RuntimeError):
 
 
 class SupervisorProcess:
-    """A supervisor below this process, and the connection to it; closed when it is forgotten.
+    """A supervisor below this process, and the connection to it; closed when it is collected.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ class SupervisorProcess:
             ) from None
 
     def close(self) -> None:
-        """Kill all racers and wait until they are gone, but not for ever."""
+        """Kill all racers and wait until they are gone, within a time limit."""
         self._end()
 
 

@@ -8,27 +8,59 @@ ends, output or a message arrives, or a limit may have been reached.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import pickle
 import selectors
 import signal
 import socket
 import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from acband_configspace.core.ends import End
 from acband_configspace.running.local import process_tree
-from acband_configspace.running.local.channel import Channel
 from acband_configspace.running.local.messages import (
+    ENDED,
+    CallEnd,
+    CallJob,
+    Channel,
+    CommandJob,
     Finished,
     LowerLimit,
     RunRacer,
+    StartFailed,
     StopRacer,
 )
-from acband_configspace.running.local.racer import LoadedTarget
-from acband_configspace.running.local.racer_run import RacerRun
+from acband_configspace.running.local.racer import (
+    KEPT_BYTES,
+    TOKEN_SIZE,
+    LoadedTarget,
+    RacerStreams,
+    describe_exit,
+    judge_report,
+    launch,
+    read_by,
+)
 from acband_configspace.running.race import RacerReport, TrackLimits
 
 #: Seconds that a racer's process group has to end before anything outside it is searched for.
 TERM_HEAD_START = 0.002
+#: With clock="cpu", the most seconds between two looks at the CPU time of a racer's tree.
+CPU_INTERVAL = 0.05
+#: Seconds between two looks at the memory of a racer's tree, of which each takes 0.4 ms or so...
+MEMORY_INTERVAL = 0.05
+#: ... and more if the limit is too far away to be reached sooner at this many megabytes a second.
+MEMORY_GROWTH = 4000.0
+#: Seconds that what a function returned may take to arrive: it is not part of its time.
+RETURN_PATIENCE = 60.0
+#: Seconds: epoll refuses more than 24 days. Whoever waits looks again anyway.
+LONGEST_WAIT = 86_400.0
+#: The kernel counts other processes' CPU time in steps of this many seconds.
+CPU_CLOCK_STEP = 0.01
+#: With clock="cpu", a racer that sleeps instead of computing is stopped after this many elapsed
+#: seconds for each CPU second it is allowed, and one more for slow starts.
+WALL_PER_CPU_SECOND = 10.0
 
 
 class Watcher:
@@ -64,7 +96,7 @@ class Watcher:
                     break
 
     def _run(self, order: RunRacer, *, orders: list[object]) -> RacerReport:
-        """See one racer through, until nothing of it is alive; ``orders`` came with the first."""
+        """See one racer through until nothing of it is alive; ``orders`` came after its own."""
         try:
             run = RacerRun(order, self._limits, self._target, private=self._private())
         except OSError as error:  # no more processes, or descriptors
@@ -113,7 +145,7 @@ class Watcher:
     def _stop_tree(self, run: RacerRun) -> list[int]:
         """TERM, a short grace, KILL, reap, until nothing is left below this process.
 
-        Returns what does not go away: who may do what we may not cannot be killed.
+        Returns what is left: a process with more rights than ours cannot be killed.
         """
         patience_ends = time.monotonic() + self._limits.grace
         deadline = patience_ends + process_tree.KILL_PATIENCE
@@ -184,3 +216,213 @@ class Watcher:
         if hasattr(self._selector, "fileno"):  # all but the last resort, select(), have one
             own.append(self._selector.fileno())
         return own
+
+
+class RacerRun:
+    """A racer that is started with the run and judged at its end."""
+
+    def __init__(
+        self, order: RunRacer, limits: TrackLimits, target: LoadedTarget, *, private: Iterable[int]
+    ) -> None:
+        self._limits = limits
+        self._target = target
+        self._losing_time = order.limit
+        self._cutoff = math.inf if limits.cutoff is None else limits.cutoff + order.room
+        self._job = order.job
+        self._cpu_clock = process_tree.TreeClock()
+        self._cpu_used = 0.0
+        self._started_at = time.time()
+        self._started = time.monotonic()
+        self._memory_look = self._started + MEMORY_INTERVAL
+        self.racer = launch(order.job, target, private=private)
+        self.streams = RacerStreams(
+            output=self.racer.output,
+            errors=self.racer.errors,
+            result=self.racer.result,
+            keeps_more=target.read_result is not None,
+        )
+        self.exit_status: int | None = None
+        """Its wait status, once it has ended by itself."""
+        self.stopped: End | None = None
+        """Why it must be stopped, if it must."""
+        self.ended = self._started
+        """When it was last seen to run, or seen to have ended."""
+        self._result: CallEnd | StartFailed | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or must."""
+        return self.exit_status is not None or self._result is not None or self.stopped is not None
+
+    def close_pipe(self, pipe: int) -> None:
+        """Close a pipe that is at its end.
+
+        At the end of the result a function has returned. The losers need not wait until its
+        process is gone as well: a large one takes milliseconds for that.
+        """
+        self.streams.close(pipe)
+        if pipe == self.racer.result:
+            self._result = self._read_result()
+
+    def lower_limit(self, limit: float) -> None:
+        """Another racer has finished in this time."""
+        self._losing_time = min(self._losing_time, limit)
+
+    def note_reaped(self, ended: Mapping[int, int]) -> None:
+        """Take note of the wait statuses of processes below the watcher that have ended."""
+        if not self.is_over:
+            self.ended = time.monotonic()
+            self.exit_status = ended.get(self.racer.pid)
+        self._cpu_clock.note_reaped(ended)
+
+    @property
+    def _limit(self) -> float:
+        return min(self._losing_time, self._cutoff)
+
+    def patience(self) -> float | None:
+        """Return for how many seconds no limit can be broken; None means for ever."""
+        now = time.monotonic()
+        waits = []
+        if self._limits.memory_limit_mb is not None:
+            waits.append(self._memory_look - now)
+        if self._limits.clock == "wall":
+            returned = self._returned
+            limit = self._limit if returned is None else returned - self._started + RETURN_PATIENCE
+            waits.append(self._started + limit - now)
+        else:
+            # The tree cannot use CPU time faster than on all cores at once.
+            soonest = (self._limit - self._cpu_used) / (os.cpu_count() or 1)
+            waits.append(min(max(soonest, CPU_CLOCK_STEP), CPU_INTERVAL))
+            waits.append(self._wall_deadline() - now)
+        wait = min(waits, default=math.inf)
+        return min(max(wait, 0.0), LONGEST_WAIT) if wait < math.inf else None
+
+    def broken_limit(self) -> End | None:
+        """Return why the racer must be stopped now, if it must."""
+        now = time.monotonic()
+        if self._limits.clock == "wall":
+            moment = self._returned or now
+            too_long = moment - self._started >= self._limit or now - moment >= RETURN_PATIENCE
+        else:
+            self._cpu_used = self._cpu_clock.look()
+            too_long = self._cpu_used > self._limit or now >= self._wall_deadline()
+        if too_long:
+            return End.LOST if self._losing_time <= self._cutoff else End.CUTOFF
+        return self._broken_memory_limit(now)
+
+    @property
+    def _returned(self) -> float | None:
+        """When the function returned, known before all of what it returned has arrived."""
+        result = self._genuine_result
+        return float(ENDED.unpack_from(result)[0]) if len(result) >= ENDED.size else None
+
+    @property
+    def _genuine_result(self) -> bytes:
+        """What the racer itself has sent after its token so far."""
+        if not self.streams.result.startswith(self.racer.token):
+            return b""
+        return bytes(self.streams.result[TOKEN_SIZE:])
+
+    def _broken_memory_limit(self, now: float) -> End | None:
+        limit_mb = self._limits.memory_limit_mb
+        if limit_mb is None or now < self._memory_look:
+            return None
+        tree = process_tree.descendants(os.getpid())
+        inherited = isinstance(self._job, CallJob)  # a command shares nothing with us
+        left_mb = limit_mb - process_tree.used_memory_mb(
+            tree, limit_mb=limit_mb, without=os.getpid() if inherited else None
+        )
+        self._memory_look = now + max(MEMORY_INTERVAL, left_mb / MEMORY_GROWTH)
+        return End.MEMORY if left_mb < 0 else None
+
+    def _wall_deadline(self) -> float:
+        return self._started + 1.0 + WALL_PER_CPU_SECOND * self._limit
+
+    def report(self) -> RacerReport:
+        """Judge the racer, when it has ended or must be stopped; its CPU time is not yet known."""
+        self.streams.read_rest()
+        result = self._result or self._read_result()
+        ended = result.ended if isinstance(result, CallEnd) else self.ended
+        report = RacerReport(
+            status=self.stopped or End.CRASHED,
+            started=self._started_at,
+            time=ended - self._started,
+            output=self.streams.output.text[-KEPT_BYTES:],
+            command=self._job.arguments if isinstance(self._job, CommandJob) else None,
+        )
+        if self.stopped is not None:
+            return replace(report, error=self._why_stopped(self.stopped))
+        if isinstance(result, CallEnd):
+            report = replace(
+                report, status=result.status, error=result.error, returned=result.returned
+            )
+        elif isinstance(result, StartFailed):
+            report = replace(report, error=result.error)
+        else:
+            report = self._judge_exit(report)
+        return self._within_limits(report) if self._limits.clock == "wall" else report
+
+    def _read_result(self) -> CallEnd | StartFailed | None:
+        """Return what the racer has sent in the end, if that is complete."""
+        try:
+            result: CallEnd | StartFailed = pickle.loads(self._genuine_result[ENDED.size :])
+        except Exception:  # killed while it wrote
+            return None
+        return result
+
+    def final(self, report: RacerReport, *, left: Sequence[int]) -> RacerReport:
+        """Complete the report, when nothing of the racer is alive but what cannot be killed."""
+        if self._limits.clock == "cpu":
+            self._cpu_clock.look()  # for those that nobody has reaped
+        report = replace(report, cpu_time=self._cpu_clock.total())
+        if self.stopped is not None:
+            report = replace(report, time=time.monotonic() - self._started)
+        else:
+            report = self._within_limits(report)
+        if left:
+            pids = ", ".join(map(str, left))
+            error = f"processes of this racer could not be killed and are left running: {pids}"
+            report = replace(report, error="\n".join(filter(None, (report.error, error))))
+        return report
+
+    def _within_limits(self, report: RacerReport) -> RacerReport:
+        """Correct the status of a racer that finished late, but before it could be stopped."""
+        seconds = self._limits.measured_time(report)
+        cutoff = self._limits.cutoff
+        if report.status is not End.FINISHED:
+            return report
+        if cutoff is not None and report.own_time is not None and report.own_time > cutoff:
+            return replace(report, status=End.CUTOFF, error=self._why_stopped(End.CUTOFF))
+        if seconds <= self._limit:
+            return report
+        status = End.LOST if self._losing_time <= self._cutoff else End.CUTOFF
+        return replace(report, status=status, error=self._why_stopped(status))
+
+    def _why_stopped(self, status: End) -> str | None:
+        if status is End.CUTOFF:
+            return f"reached the cutoff of {self._limits.cutoff:g} s ({self._limits.clock} clock)"
+        if status is End.MEMORY:
+            return f"used more than the memory limit of {self._limits.memory_limit_mb} MB"
+        return None
+
+    def _judge_exit(self, report: RacerReport) -> RacerReport:
+        """Judge a process by its exit code and by what it printed about itself."""
+        assert self.exit_status is not None
+        code = os.waitstatus_to_exitcode(self.exit_status)
+        reported, own_time = self.streams.reports.report(), None
+        status, error = End.CRASHED, None
+        if not isinstance(self._job, CommandJob):
+            error = f"the function {describe_exit(code)} instead of returning"
+            if not self.racer.token.startswith(self.streams.result[:TOKEN_SIZE]):
+                error = "something other than the racer wrote into the pipe for its result"
+        elif code not in self._job.success_codes:
+            error = describe_exit(code)
+        else:
+            if self._target.read_result is not None:
+                reported, error = read_by(self._target.read_result, self.streams.output.text, code)
+                own_time = None if reported is None else reported.runtime
+            if error is None:
+                status, error = judge_report(reported)
+        if error is not None:
+            error = "\n".join(filter(None, (error, self.streams.errors.text.strip())))
+        return replace(report, status=status, error=error, reported=reported, own_time=own_time)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acband_configspace.running.local.output import (
+from acband_configspace.running.local.racer import (
     KEPT_BYTES,
     OutputTail,
     ReportFinder,
