@@ -354,7 +354,9 @@ class Search:
             return KnownBest(plan.number, tuple(range(self._n_given)))
         others = (racer for racer in self._last_left if racer != self.champion)
         behind = self.memory.behind(self.champion, self._scale, STOPPED_BEHIND)
-        return KnownBest(plan.number, (self.champion, *others), behind)
+        means = {number: sum(some) / len(some) for number, some in behind.items()}
+        n_common = {number: len(some) for number, some in behind.items()}
+        return KnownBest(plan.number, (self.champion, *others), means, n_common)
 
     def _scale(self, cost: float) -> float:
         """Return a cost as proposals are told of it: of times, the ratios matter."""

@@ -31,25 +31,29 @@ uniform .26, .18 and .10.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from ConfigSpace import Configuration, ConfigurationSpace
-from ConfigSpace.exceptions import ForbiddenValueError, IllegalValueError
+from ConfigSpace.exceptions import ForbiddenValueError
 from ConfigSpace.hyperparameters import (
     CategoricalHyperparameter,
-    Constant,
     Hyperparameter,
+    NumericalHyperparameter,
     OrdinalHyperparameter,
 )
-from ConfigSpace.util import deactivate_inactive_hyperparameters
 from smac.main.config_selector import ConfigSelector
 from smac.main.exceptions import ConfigurationSpaceExhaustedException
 
 from acband_configspace.core.engine import KnownBest
 from acband_configspace.core.rank_model import RankModel
 
+#: The share of new configurations that stays uniform where some are learned …
+UNIFORM_SHARE = 0.25
+#: … and where others propose.
+UNIFORM_SHARE_OF_OTHERS = 0.5
 #: A change of few parameters changes each with this probability, or so many on average, if that is
 #: more; a change of all changes all numbers.
 CHANGE_PROBABILITY = 0.25
@@ -60,14 +64,17 @@ FIRST_STEP = 0.25
 FIRST_STEP_OF_ALL = 0.15
 #: … how it shrinks from pass to pass, and where that ends.
 STEP_DECAY = 0.9
-LAST_STEP = 0.02
+LAST_STEP = 0.01
 #: The best is taken as the parent with this probability, the second best with half of it, …
 BEST_SHARE = 0.5
-#: The model chooses among so many changes; it takes so many results to have one, and at most so
-#: many, the best, are looked at.
-N_CHANGES = 24
+#: The model chooses among so many changes, and so many configurations from anywhere; it takes so
+#: many results to have one, and at most so many, the best, are looked at.
+N_CHANGES = 60
+N_ANYWHERE = 60
 LEAST_RESULTS = 8
 MOST_RESULTS = 150
+#: Of those that were drawn since the model was fitted, it is told of so many, the last.
+MOST_BELIEVED = 50
 
 Floats = npt.NDArray[np.float64]
 
@@ -81,7 +88,9 @@ class Proposals(Protocol):
         """Return the next configuration, in view of all those so far; None for a uniform one.
 
         ``known`` tells of them by their numbers, which are their places in the sequence. The same
-        arguments must give the same configuration: a run that is resumed asks again.
+        arguments must give the same configuration: a run that is resumed asks again. It is asked
+        for every second new configuration, or, if there is an attribute ``uniform_share``, for all
+        but that share.
         """
 
 
@@ -128,6 +137,8 @@ class Learned:
         Of all that is random here.
     """
 
+    uniform_share = UNIFORM_SHARE
+
     def __init__(self, space: ConfigurationSpace, *, seed: int) -> None:
         self._space = space
         self._seed = seed
@@ -143,30 +154,51 @@ class Learned:
         self._lasts = np.where(self._is_order, sizes - 1.0, 1.0)
         self._model: RankModel | None = None
         self._fitted_to: KnownBest | None = None
+        self._n_believed = 0
 
     def propose(
         self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
-        """Return a change of one of the best, None if the space allows none."""
+        """Return what promises most of some changes of the best, None if the space allows none."""
         best = [configurations[number] for number in known.best if number < len(configurations)]
         if not best or not self._free.any():
             return None
         if self._fitted_to is not known:
             self._fitted_to, self._model = known, self._fit(configurations, known)
+            self._n_believed = 0
         random = np.random.RandomState([self._seed, 5, len(configurations)])
         ranks = np.minimum(random.geometric(BEST_SHARE, N_CHANGES) - 1, len(best) - 1)
         parents = np.array([configuration.get_array() for configuration in best])[ranks]
         children = self._changed(parents, known.pass_number, random)
         order: Sequence[int] = range(N_CHANGES)
-        if self._model is not None:
-            order = np.argsort(self._model.expected(self._places(children)), kind="stable").tolist()
+        if self._model is None:
+            children = self._allowed(children)
+        else:
+            children = self._allowed(np.vstack([children, self._anywhere(random)]))
+            self._believe(self._model, configurations, known)
+            promises = self._model.promise(self._places(children))
+            order = np.argsort(-promises, kind="stable").tolist()
         for index in order:
             child = self._valid(children[index])
             if child is not None:
-                parent = best[ranks[index]]
-                child.origin = f"AC-Band: near {parent.config_id or 'the default'}"
+                near = best[ranks[index]].config_id or "the default" if index < N_CHANGES else None
+                child.origin = f"AC-Band: near {near}" if near else "AC-Band: chosen by the model"
                 return child
         return None
+
+    def _believe(
+        self, model: RankModel, configurations: Sequence[Configuration], known: KnownBest
+    ) -> None:
+        """Let the model know of those that were drawn since it was fitted: they are being tried."""
+        drawn = range(self._n_believed, len(configurations))
+        unknown = [number for number in drawn if number not in known.behind][-MOST_BELIEVED:]
+        self._n_believed = len(configurations)
+        for number in unknown:
+            model.believe(self._places(configurations[number].get_array()[None])[0])
+
+    def _anywhere(self, random: np.random.RandomState) -> Floats:
+        drawn = [parameter.sample_vector(N_ANYWHERE, seed=random) for parameter in self._parameters]
+        return np.column_stack(drawn)
 
     def _changed(self, parents: Floats, pass_number: int, random: np.random.RandomState) -> Floats:
         """Return a change of each of the parents, of few parameters or of all."""
@@ -192,16 +224,23 @@ class Learned:
                 children[:, index] = np.where(anew, drawn, children[:, index])
         return children
 
+    def _allowed(self, vectors: Floats) -> Floats:
+        """Return the nearest vectors that the space can have, without what is inactive."""
+        rows = np.array(vectors.T)  # ConfigSpace has a row for each parameter here
+        for row, parameter in zip(rows, self._parameters, strict=True):
+            if isinstance(parameter, NumericalHyperparameter):  # integers have places of their own
+                row[:] = parameter.to_vector(parameter.to_value(np.clip(row, 0.0, 1.0)))
+        for row, parameter in zip(rows, self._parameters, strict=True):  # parents come first
+            for condition in self._space.parent_conditions_of[parameter.name]:
+                row[~condition.satisfied_by_vector_array(rows)] = np.nan
+        return np.ascontiguousarray(rows.T)
+
     def _valid(self, vector: Floats) -> Configuration | None:
         """Return the configuration that a vector stands for, None if the space forbids it."""
-        pairs = zip(self._parameters, vector, strict=True)
-        vector = np.array([_legal(parameter, float(place)) for parameter, place in pairs])
+        child = Configuration(self._space, vector=vector)
         try:
-            if self._space.conditions:
-                return deactivate_inactive_hyperparameters({}, self._space, vector=vector)
-            child = Configuration(self._space, vector=vector)
             child.check_valid_configuration()
-        except (ForbiddenValueError, IllegalValueError, ValueError):
+        except ForbiddenValueError:
             return None
         return child
 
@@ -214,7 +253,16 @@ class Learned:
         if len(numbers) < LEAST_RESULTS:
             return None
         vectors = np.array([configurations[number].get_array() for number in numbers])
-        return RankModel(self._places(vectors))
+        n_common = np.array([float(known.n_common.get(number, 1)) for number in numbers])
+        return RankModel(self._places(vectors), self._place_parameters, n_common)
+
+    @cached_property
+    def _place_parameters(self) -> list[int]:
+        """Which parameter each column of places belongs to: lengths are of parameters."""
+        columns = list(range(int((~self._is_category).sum())))
+        for number, index in enumerate(np.flatnonzero(self._is_category & self._free)):
+            columns += [len(self._parameters) + number] * int(self._parameters[index].size)
+        return [int(number) for number in np.unique(columns, return_inverse=True)[1]]
 
     def _places(self, vectors: Floats) -> Floats:
         """Return vectors as points whose distances mean something.
@@ -234,10 +282,3 @@ def _is_category(parameter: Hyperparameter[Any, Any]) -> bool:
     """Return whether values are drawn anew, and not stepped to: of two, none is between."""
     ordinal = isinstance(parameter, OrdinalHyperparameter)
     return isinstance(parameter, CategoricalHyperparameter) or (ordinal and parameter.size <= 2)
-
-
-def _legal(parameter: Hyperparameter[Any, Any], place: float) -> float:
-    """Return the nearest place that a parameter can have: integers have places of their own."""
-    if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter, Constant)):
-        return place
-    return float(parameter.to_vector(parameter.to_value(min(1.0, max(0.0, place)))))
