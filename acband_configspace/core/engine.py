@@ -135,7 +135,7 @@ class Engine:
                 Search(
                     racing=racing,
                     k=settings.racers(racing=racing),
-                    first_pass=settings.first_pass,
+                    first_pass=settings.trials_at_first(racing=racing),
                     growth=settings.growth(racing=racing),
                     instances=instances,
                     draw=draw,

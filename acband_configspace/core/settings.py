@@ -17,7 +17,11 @@ PROPOSALS = ("uniform", "learned", "selector")
 #: How many times as long as the one before a pass is; shorter ones learn sooner.
 GROWTH = 2.0
 GROWTH_RACING = 1.5
-LEARNING_GROWTH = 1.1
+LEARNING_GROWTH = 1.03
+LEARNING_GROWTH_RACING = 1.1
+#: The trials of the first pass; likewise.
+FIRST_PASS = 25
+LEARNING_FIRST_PASS = 10
 #: What θ_0 may be.
 FIRSTS = ("default", "random")
 
@@ -46,10 +50,11 @@ class Settings:
     memory: bool | None = None
     """Whether results are kept from round to round, and configurations meet on common instances.
     None: yes, unless an option of the paper's schedule is given."""
-    first_pass: int = 25
-    """With memory: how many trials the first pass may take; further ones are longer."""
+    first_pass: int | None = None
+    """With memory: how many trials the first pass may take; further ones are longer. None: 25, but
+    10 where something proposes configurations and losers are not stopped."""
     proposals: Any = "uniform"
-    """Where new configurations come from: "uniform"; "learned", half of them near the best so far;
+    """Where new configurations come from: "uniform"; "learned", three quarters as a model chooses;
     "selector", half of them from SMAC's own selector, in a stock facade; or an object of the user's
     own with ``propose``."""
     first: Literal["default", "random"] = "default"
@@ -116,7 +121,7 @@ class Settings:
             ("playoff", 0),
         ):  # fmt: skip
             value = getattr(self, name)
-            if value is not None or name in ("first_pass", "playoff"):
+            if value is not None or name == "playoff":
                 object.__setattr__(self, name, whole_number(name, value, at_least=at_least))
         if self.alpha is not None:
             probability("alpha", self.alpha)
@@ -130,10 +135,16 @@ class Settings:
             return 2
         return 4 if racing else 8
 
+    def trials_at_first(self, *, racing: bool) -> int:
+        """Return how many trials the first pass may take."""
+        if self.first_pass is not None:
+            return self.first_pass
+        return FIRST_PASS if self.proposals == "uniform" or racing else LEARNING_FIRST_PASS
+
     def growth(self, *, racing: bool) -> float:
         """Return how many times as long as the one before each pass is."""
         if self.proposals != "uniform":
-            return LEARNING_GROWTH
+            return LEARNING_GROWTH_RACING if racing else LEARNING_GROWTH
         return GROWTH_RACING if racing else GROWTH
 
     def settings(self) -> dict[str, Any]:
