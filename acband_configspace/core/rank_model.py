@@ -59,6 +59,8 @@ class RankModel:
         self._variance = float(whitened @ whitened) / n
         self.best = float(np.min(self.mean(points)))
         """The least that is expected of any of the points."""
+        self.n_believed = 0
+        """How many points were believed."""
 
     def mean(self, points: Floats) -> Floats:
         """Return the expected scores of points."""
@@ -76,6 +78,7 @@ class RankModel:
         whitening[n, n] = 1.0 / last
         self._whitening = whitening
         self._points = np.vstack([self._points, scaled])
+        self.n_believed += 1
         self._weights = np.append(self._weights, 0.0)  # what was expected changes nothing
 
     def promise(self, points: Floats) -> Floats:

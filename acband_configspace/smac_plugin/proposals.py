@@ -31,7 +31,7 @@ Then a quarter uniform, in passes of 10 trials and more:
     … followed by two rounds of local search                   .053  .014
     … half uniform, with local search                          .071  .016
 
-Of no use beyond chance: steps of all sizes at once, passes of 6 or 16 trials, longer or shorter
+Of no use: steps of all sizes at once, passes of 6 or 16 trials, longer or shorter
 lengths to begin with.
 """
 
@@ -80,7 +80,7 @@ N_CHANGES = 60
 N_ANYWHERE = 60
 LEAST_RESULTS = 8
 MOST_RESULTS = 150
-#: Of those that were drawn since the model was fitted, it is told of so many, the last.
+#: Of those that were drawn since the model was fitted, it is told of so many: more take long.
 MOST_BELIEVED = 50
 
 Floats = npt.NDArray[np.float64]
@@ -161,7 +161,7 @@ class Learned:
         self._lasts = np.where(self._is_order, sizes - 1.0, 1.0)
         self._model: RankModel | None = None
         self._fitted_to: KnownBest | None = None
-        self._n_believed = 0
+        self._n_looked_at = 0
 
     def propose(
         self, configurations: Sequence[Configuration], known: KnownBest
@@ -172,7 +172,7 @@ class Learned:
             return None
         if self._fitted_to is not known:
             self._fitted_to, self._model = known, self._fit(configurations, known)
-            self._n_believed = 0
+            self._n_looked_at = 0
         random = np.random.RandomState([self._seed, 5, len(configurations)])
         ranks = np.minimum(random.geometric(BEST_SHARE, N_CHANGES) - 1, len(best) - 1)
         parents = np.array([configuration.get_array() for configuration in best])[ranks]
@@ -197,10 +197,10 @@ class Learned:
         self, model: RankModel, configurations: Sequence[Configuration], known: KnownBest
     ) -> None:
         """Let the model know of those that were drawn since it was fitted: they are being tried."""
-        drawn = range(self._n_believed, len(configurations))
-        unknown = [number for number in drawn if number not in known.behind][-MOST_BELIEVED:]
-        self._n_believed = len(configurations)
-        for number in unknown:
+        drawn = range(self._n_looked_at, len(configurations))
+        unknown = [number for number in drawn if number not in known.behind]
+        self._n_looked_at = len(configurations)
+        for number in unknown[: MOST_BELIEVED - model.n_believed]:
             model.believe(self._places(configurations[number].get_array()[None])[0])
 
     def _anywhere(self, random: np.random.RandomState) -> Floats:
