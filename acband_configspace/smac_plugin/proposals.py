@@ -13,8 +13,9 @@ orders of the space hold.
 Measured through the engine on made-up functions: regret, the median of random configurations
 having 1 and the optimum 0, after 100 and 300 trials; the geometric mean over seven functions of 4
 to 8 parameters, two of them with categories and conditions, three with 20 or 30 instances, one
-with noise. 4 to 8 seeds, so that differences of less than a third are within chance. First what
-was there before, half uniform, in passes of 25 trials and more:
+with noise. These are trials of about 25 variants with 4 to 8 seeds, the same functions for all:
+differences of less than a half may be chance, and what is kept looks better here than it is. On
+other functions see examples/RESULTS.md. First what was there before, half uniform, in passes of 25 trials and more:
 
     uniform                                                    .27   .17
     one length for all parameters, mean less deviation         .16   .046
@@ -27,9 +28,9 @@ Then a quarter uniform, in passes of 10 trials and more:
     a length for each, mean less deviation, 24 candidates      .052  .011
     … expected improvement                                     .041  .008
     … of 60 changes and 60 from anywhere                       .037  .010
-    … told how many instances a rank rests on                  .038  .006
-    … followed by two rounds of local search                   .053  .014
-    … half uniform, with local search                          .071  .016
+    … and told how many instances a rank rests on              .038  .006
+    not told, 100 and 100, two rounds of local search          .053  .014
+    … half uniform                                             .071  .016
 
 Of no use: steps of all sizes at once, passes of 6 or 16 trials, longer or shorter
 lengths to begin with.
