@@ -15,7 +15,8 @@ having 1 and the optimum 0, after 100 and 300 trials; the geometric mean over se
 to 8 parameters, two of them with categories and conditions, three with 20 or 30 instances, one
 with noise. These are trials of about 25 variants with 4 to 8 seeds, the same functions for all:
 differences of less than a half may be chance, and what is kept looks better here than it is. On
-other functions see examples/RESULTS.md. First what was there before, half uniform, in passes of 25 trials and more:
+other functions see examples/RESULTS.md. First what was there before, half
+uniform, in passes of 25 trials and more:
 
     uniform                                                    .27   .17
     one length for all parameters, mean less deviation         .16   .046
