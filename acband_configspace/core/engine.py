@@ -294,7 +294,7 @@ class _MemoryDriver:
             round=1 if search.round is None else search.round.number,
             n_epochs=1,
             share=min(1.0, n_started / max(1, n_planned)),
-            is_playoff=search.round is not None and search.round.is_playoff,
+            is_playoff=search.round is not None and search.round.number > 1,
         )
 
 

@@ -114,8 +114,8 @@ class Memory:
 
     def behind(
         self, champion: int, scale: Callable[[float], float], stopped: float
-    ) -> dict[int, float]:
-        """Return by how much each exceeds a champion, in the mean over what both have met.
+    ) -> dict[int, list[float]]:
+        """Return by how much each exceeds a champion, on each instance that both have met.
 
         Costs are compared on a scale. A run that was stopped costs at least as much as the
         champion's, and so much more.
@@ -129,7 +129,7 @@ class Memory:
             if i in pace and i not in self._costs.get(configuration, {}):
                 exceeds = stopped + max(0.0, scale(bound) - pace[i])
                 found.setdefault(configuration, []).append(exceeds)
-        return {number: sum(some) / len(some) for number, some in found.items() if some}
+        return {number: some for number, some in found.items() if some}
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:
         """Return known costs as an array, configurations × instances."""

@@ -1,35 +1,43 @@
-"""The default search: CSE with memory, in passes of growing length. Sans-I/O.
+"""The default search: CSE with memory, in passes. Sans-I/O.
 
 A pass is one run of combinatorial successive elimination, with three changes to the paper's:
 
 * *Results are kept.* All groups of a round meet the same instances, a configuration is judged by
   its costs on all that it has met in this pass, and nothing that is known is run again.
 * *One race at first.* The first round puts as many new configurations as it can on one instance
-  each, and keeps few of each group. In the further rounds, the playoff, the better half of each
-  group goes on, on more instances.
-* *The champion sits in every group.* A pass starts on instances whose costs are known for the
+  each, and keeps few of them. In the further rounds, the playoff, the better half goes on, on more
+  instances.
+* *The champion is in every round.* A pass starts on instances whose costs are known for the
   champion. Who falls too far behind it is dropped at once; who is left and better on all that the
   champion has met takes its place. So a pass costs little where nobody can keep up, and what is
   left goes to the next one.
 
-Where losers are stopped (``racing``), the winner of a race of the first round goes on alone, and
-nobody runs longer than would keep it within reach of the champion. The champion meets new instances
-alone, for a fixed share of the time. Whoever is left meets twice as many of them in each round,
-until it has met all of them.
+*With costs* all that have ever met the first instance of a pass are ranked together, and a sixth
+of them goes on. Where the number of trials is known there are two passes: two fifths of the
+trials, then the rest, on another first instance, since one may mislead. What they leave over goes
+to further ones.
 
-What the passes are worth was measured on made-up tables (rank of what is returned, and gap to the
-best by CPU time, against random search with SMAC's intensification); the constants below lie in
-the middle of wide ranges that are about equally good. Of no use: one long pass instead of several,
-also where costs are noisy, more races in the first round, several rounds of races before the
-playoff, letting the runners-up of a pass enter the next, an instance of its own for each group. In
-races neither: a reach that shrinks with the number of instances met, taking only the best of a pass
-to the hard instances, hard instances first, a ranking of all that are left instead of groups, and
-passes of bounded length. All quick instances first, with square roots of times, are a little better
-where configurations differ by the same factor everywhere (up to 200 median runs), far worse where
-they differ on hard instances only (4 times the gap at 1,600 median runs). With costs, a bar that
-follows from the estimated noise (a new configuration goes on while its mean, shrunk towards that
-of all, may still be among the best) gains about a tenth where noise is large, and loses as much on
-ten folds.
+*Where losers are stopped* (``racing``), the winner of a race of the first round goes on alone, and
+nobody runs longer than would keep it within reach of the champion. The champion meets new
+instances alone, for a fixed share of the time. Whoever is left meets twice as many of them in each
+round, until it has met all of them. Passes grow in length.
+
+What the passes are worth was measured on tables (rank of what is returned, or gap to the best,
+against random search with SMAC's intensification); the constants lie in the middle of wide ranges
+that are about equally good. With costs these did not help, on eleven kinds of made-up tables and
+eight of run times: passes that double (a fifth worse on the first, level on the second), one pass
+alone, groups that keep their own best instead of a ranking of all (6 % worse), asynchronous
+promotion (10 to 20 % worse), an index by the value of information under an estimated prior (better
+up to 100 trials, many times worse from 500 on where costs are not normal), a first round that is
+longer or shorter by the estimated noise, a tenth or a third going on, not counting the first cost
+later on.
+
+In races these did not help: several rounds of races before the playoff, letting the runners-up of
+a pass enter the next, a reach that shrinks with the number of instances met, taking only the best
+of a pass to the hard instances, hard instances first, a ranking of all that are left instead of
+groups, and passes of bounded length. All quick instances first, with square roots of times, are a
+little better where configurations differ by the same factor everywhere (up to 200 median runs),
+far worse where they differ on hard instances only (4 times the gap at 1,600 median runs).
 """
 
 from __future__ import annotations
@@ -46,25 +54,19 @@ from acband_configspace.core.instances import Instances
 from acband_configspace.core.memory import UNKNOWN, Memory, Total
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.search_plan import (
-    FIRST_ROUND_SHARE,
-    FIRST_ROUND_SHARE_RACING,
     Draw,
     KnownBest,
     PassPlan,
+    first_round_share,
     plan_pass,
 )
-from acband_configspace.core.statistics import Variance, paired_noise
+from acband_configspace.core.statistics import paired_noise
 
 #: Where every cost is known, one in so many of those who met the first instance goes on …
-FIRST_CUT = 10
+FIRST_CUT = 6
 #: … but not fewer than so many, of a few configurations one in FEW_CUT.
 FEW = 6
 FEW_CUT = 4
-#: One cost tells little of a configuration if configurations differ by less than this share of
-#: the variance of their costs on an instance. Then fewer enter, and more of them go on.
-LITTLE = 0.25
-FIRST_ROUND_SHARE_IN_NOISE = 0.4
-FIRST_CUT_IN_NOISE = 5
 #: So many instances are tried in search of one on which configurations differ.
 MOST_FIRST_INSTANCES = 5
 #: Within reach of the champion is a mean cost that exceeds its by this many standard errors
@@ -103,14 +105,14 @@ class SearchRound:
 
     number: int
     """Within the pass, from 1."""
-    is_playoff: bool
-    """Whether only the best of those who have met before take part."""
     groups: Sequence[Sequence[int]]
     instances: Sequence[int]
     to_the_end: bool
     """Whether losers go on."""
     limits: dict[int, float]
     """The cost at which a configuration is stopped on an instance, where there is one."""
+    n_before: int = 0
+    """How many races each group has had in this round already."""
 
 
 class Search:
@@ -167,7 +169,6 @@ class Search:
         self._recorded_plans = list(plans)
         self._pool_size = instances.n_distinct
         self._noise: float | None = None
-        self._first_costs = Variance()
         self._spent = 0.0
         self._n_idle_passes = 0
         self._n_entered_before = 0
@@ -262,7 +263,7 @@ class Search:
                     continue
                 bounded = any(math.isfinite(limit) for limit in limits.values())
                 yield Race(
-                    RaceId(len(self.plans), 1, round_.number, number, index),
+                    RaceId(len(self.plans), 1, round_.number, number, round_.n_before + index),
                     instance,
                     tuple(limits),
                     round_.to_the_end,
@@ -319,32 +320,22 @@ class Search:
     def _first_round_share(self) -> float:
         if self._pool_size == 1:  # there is no second instance to meet on
             return 1.0
-        if self._racing:
-            return FIRST_ROUND_SHARE_RACING
-        return FIRST_ROUND_SHARE_IN_NOISE if self._tells_little() else FIRST_ROUND_SHARE
-
-    def _tells_little(self) -> bool:
-        """Return whether noise hides who is good from one cost; the noise is a difference's."""
-        variance = self._first_costs.value
-        if self._noise is None or not variance:
-            return False
-        return 1.0 - self._noise**2 / 2.0 / variance < LITTLE
+        return first_round_share(racing=self._racing, n_trials=self._n_trials)
 
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
         """Race a pass; return whether anybody was left after its first round."""
         rng = np.random.default_rng([self._seed, 2, plan.number])
         alive = self._entrants(plan, rng)
-        number = 1
         if not self._racing and self.champion is None:
-            number = yield from self._sound(alive)
+            yield from self._sound(alive)
         order = _Order(self._known_first(rng), self._pool_size)
         if self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
             order.start_fresh()  # what the champion knows left nobody to race
         met = order.first(1)
-        yield self._first_round(number, alive, met[0])
+        yield self._first_round(alive, met[0])
         alive = self._after_first_round(alive, met[0])
         somebody_kept_up = bool(alive)
-        last = False
+        number, last = 1, False
         if self._racing and self.champion is not None:  # it sets the pace, alone
             number += 1
             fresh = order.first(self._n_for_champion(plan))
@@ -378,37 +369,37 @@ class Search:
             return KnownBest(plan.number, tuple(range(self._n_given)))
         others = (racer for racer in self._last_left if racer != self.champion)
         behind = self.memory.behind(self.champion, self._scale, STOPPED_BEHIND)
-        return KnownBest(plan.number, (self.champion, *others), behind)
+        means = {number: sum(some) / len(some) for number, some in behind.items()}
+        n_common = {number: len(some) for number, some in behind.items()}
+        return KnownBest(plan.number, (self.champion, *others), means, n_common)
 
     def _scale(self, cost: float) -> float:
         """Return a cost as proposals are told of it: of times, the ratios matter."""
         return math.log(max(cost, SHORTEST_TIME)) if self._racing else cost
 
-    def _sound(self, entrants: Sequence[int]) -> Generator[SearchRound, None, int]:
-        """Race one group until it is on an instance that tells configurations apart.
+    def _sound(self, entrants: Sequence[int]) -> Generator[SearchRound, None, None]:
+        """Race the first group until it is on an instance that tells configurations apart.
 
-        The first round follows there; return its number. If there are only seeds, find out whether
-        they matter.
+        The others follow there. If there are only seeds, find out whether they matter.
         """
-        group, number = entrants[: self._k], 1
+        group, n_before = entrants[: self._k], 0
+        most = min(self._pool_size or math.inf, MOST_FIRST_INSTANCES)
         while True:
             self._first_instance = self._fresh_instance()
-            yield self._first_round(number, group, self._first_instance)
+            yield self._first_round(group, self._first_instance, n_before)
             costs = {self._finishing(racer, self._first_instance) for racer in group}
-            number += 1
-            is_last = number > min(self._pool_size or math.inf, MOST_FIRST_INSTANCES)
+            n_before += 1
             tells_nothing = len(costs) == 1 < len(group)
-            if is_last or not tells_nothing or self._trials_left(self.plans[-1]) < len(entrants):
+            room = self._trials_left(self.plans[-1]) >= len(entrants)
+            if n_before >= most or not tells_nothing or not room:
                 break
         repeating = group[:ENOUGH_REPEATS]
         n_others = len(entrants) - len(group) + len(repeating)
         only_seeds = self._instances.n_names == 1 and self._pool_size is None
         if only_seeds and not tells_nothing and self._trials_left(self.plans[-1]) >= n_others:
-            both = [self._first_instance, self._fresh_instance()]
-            yield SearchRound(number, False, [repeating], both, True, {})
-            self._learn_noise(repeating, both)
-            number += 1
-        return number
+            again = self._fresh_instance()
+            yield SearchRound(1, [repeating], [again], True, {}, n_before)
+            self._learn_noise(repeating, [self._first_instance, again])
 
     def _known_first(self, rng: np.random.Generator) -> list[int]:
         """Return the instances with which a pass begins.
@@ -455,7 +446,9 @@ class Search:
         n_more = min(max(1.0, due), len(met) + 1, self._trials_left(plan))
         return len(met) + math.ceil(n_more)
 
-    def _first_round(self, number: int, entrants: Sequence[int], instance: int) -> SearchRound:
+    def _first_round(
+        self, entrants: Sequence[int], instance: int, n_before: int = 0
+    ) -> SearchRound:
         groups, limits = self._groups(entrants), {}
         if self.champion is not None:
             if self.memory.cost(self.champion, instance) is None:
@@ -463,13 +456,12 @@ class Search:
             if self._racing:
                 limit = REACH_IN_TIME * self._finishing(self.champion, instance)
                 limits = dict.fromkeys(entrants, limit)
-        return SearchRound(number, False, groups, [instance], not self._racing, limits)
+        return SearchRound(1, groups, [instance], not self._racing, limits, n_before)
 
     def _after_first_round(self, entrants: Sequence[int], instance: int) -> list[int]:
         alive = []
         for group in self._groups(entrants):
             costs = {racer: self._finishing(racer, instance) for racer in group}
-            self._first_costs.add(list(costs.values()))
             # If nobody finishes, or several share the lowest cost, nobody is credited.
             best = min(costs.values())
             winners = [racer for racer, cost in costs.items() if cost == best < math.inf]
@@ -493,8 +485,8 @@ class Search:
         }
         if not new:
             return _best(costs, -(-len(costs) // 2))
-        cut = FIRST_CUT_IN_NOISE if self._tells_little() else FIRST_CUT
-        return _best(costs, max(1, round(len(costs) / cut), min(FEW, len(costs) // FEW_CUT)))
+        n_best = max(1, round(len(costs) / FIRST_CUT), min(FEW, len(costs) // FEW_CUT))
+        return _best(costs, n_best)
 
     # --- further rounds -----------------------------------------------------------------------
 
@@ -559,7 +551,7 @@ class Search:
         champion = self._the_champion
         if not any(champion in group for group in groups):  # it keeps up: all are judged by it
             groups = [*groups, [champion]]
-        return SearchRound(number, True, groups, met, True, limits)
+        return SearchRound(number, groups, met, True, limits)
 
     def _after_further_round(
         self, groups: Sequence[Sequence[int]], met: Sequence[int]

@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 #: The share of a pass' trials that goes to its first round.
-FIRST_ROUND_SHARE = 0.7
+FIRST_ROUND_SHARE = 0.6
+FIRST_ROUND_SHARE_OF_FEW = 0.5
+FEW_TRIALS = 100
 FIRST_ROUND_SHARE_RACING = 0.75
 #: Where costs are compared and the number of trials is known, this share of them goes to the first
-#: pass, which finds out about noise, and the rest to the second; of fewer trials all to the first.
-SOUNDING_SHARE = 0.4
-FEWEST_TO_SOUND = 150
+#: pass and the rest to the second, which starts on another instance; of fewer trials all to one.
+FIRST_PASS_SHARE = 0.4
+FEWEST_FOR_TWO = 150
 #: So many passes are printed.
 MOST_LISTED = 8
 #: The trials of the longest pass. In a small space there can be thousands of passes that turn out
@@ -101,13 +103,20 @@ def search_schedule(
             left=n_trials - n_used,
             first_pass=first_pass,
             growth=growth,
-            share=FIRST_ROUND_SHARE_RACING if racing else FIRST_ROUND_SHARE,
+            share=first_round_share(racing=racing, n_trials=n_trials),
             at_least=n_given if not passes else 1,
             limit=n_trials,
         )
         passes.append(plan)
         n_used += plan.n_trials
     return SearchSchedule(k, racing, n_trials, tuple(passes))
+
+
+def first_round_share(*, racing: bool, n_trials: float) -> float:
+    """Return the share of a pass' trials that goes to its first round."""
+    if racing:
+        return FIRST_ROUND_SHARE_RACING
+    return FIRST_ROUND_SHARE if n_trials >= FEW_TRIALS else FIRST_ROUND_SHARE_OF_FEW
 
 
 def plan_pass(
@@ -122,8 +131,8 @@ def plan_pass(
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
     if first_pass is None:
-        sounding = number == 1 and left >= FEWEST_TO_SOUND
-        n_trials = int(SOUNDING_SHARE * left) if sounding else int(left)
+        is_first_of_two = number == 1 and left >= FEWEST_FOR_TWO
+        n_trials = int(FIRST_PASS_SHARE * left) if is_first_of_two else int(left)
     else:
         wanted = min(LONGEST_PASS, round(first_pass * growth ** min(number - 1, 500)))
         # What would be left is too little for the pass after this one.
@@ -144,6 +153,8 @@ class KnownBest:
     behind: Mapping[int, float] = field(default_factory=dict)
     """How far each that has raced is behind the champion, on the instances that both have met: the
     mean difference of their costs, or of the logarithms of their times where losers are stopped."""
+    n_common: Mapping[int, int] = field(default_factory=dict)
+    """On how many instances each of them has met the champion: how much that tells."""
 
 
 Draw = Callable[[int, KnownBest], int]

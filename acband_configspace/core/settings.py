@@ -15,12 +15,14 @@ from acband_configspace.core.stopping import checked_early_stopping
 SPENDINGS = ("nothing", "configurations")
 #: Where new configurations may come from.
 PROPOSALS = ("uniform", "learned", "selector")
-#: How many trials the first pass takes, where passes grow.
-FIRST_PASS = 25
 #: How many times as long as the one before a pass is; shorter ones learn sooner.
 GROWTH = 2.0
 GROWTH_RACING = 1.5
-LEARNING_GROWTH = 1.1
+LEARNING_GROWTH = 1.03
+LEARNING_GROWTH_RACING = 1.1
+#: The trials of the first pass, where passes grow; likewise.
+FIRST_PASS = 25
+LEARNING_FIRST_PASS = 10
 #: What θ_0 may be.
 FIRSTS = ("default", "random")
 
@@ -50,11 +52,11 @@ class Settings:
     """Whether results are kept from round to round, and configurations meet on common instances.
     None: yes, unless an option of the paper's schedule is given."""
     first_pass: int | None = None
-    """With memory: how many trials the first pass may take; further ones are longer. None: where
-    losers are stopped, time decides or proposals are learned, 25; otherwise all n_trials are
-    divided up beforehand."""
+    """With memory: how many trials the first pass may take; further ones are longer. None: 25 where
+    losers are stopped or time decides, 10 where something proposes configurations and losers are
+    not stopped; otherwise all n_trials are divided up beforehand."""
     proposals: Any = "uniform"
-    """Where new configurations come from: "uniform"; "learned", half of them near the best so far;
+    """Where new configurations come from: "uniform"; "learned", three quarters as a model chooses;
     "selector", half of them from SMAC's own selector, in a stock facade; or an object of the user's
     own with ``propose``."""
     first: Literal["default", "random"] = "default"
@@ -137,13 +139,18 @@ class Settings:
 
     def trials_of_first_pass(self, *, racing: bool, n_trials: float) -> int | None:
         """Return how long the first pass is; None where all n_trials are divided up beforehand."""
-        divided = not racing and self.proposals == "uniform" and math.isfinite(n_trials)
-        return FIRST_PASS if self.first_pass is None and not divided else self.first_pass
+        if self.first_pass is not None:
+            return self.first_pass
+        if racing:
+            return FIRST_PASS
+        if self.proposals != "uniform":
+            return LEARNING_FIRST_PASS
+        return None if math.isfinite(n_trials) else FIRST_PASS
 
     def growth(self, *, racing: bool) -> float:
         """Return how many times as long as the one before each pass is."""
         if self.proposals != "uniform":
-            return LEARNING_GROWTH
+            return LEARNING_GROWTH_RACING if racing else LEARNING_GROWTH
         return GROWTH_RACING if racing else GROWTH
 
     def settings(self) -> dict[str, Any]:

@@ -7,8 +7,6 @@ leading axes let one call judge many groups.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -138,23 +136,3 @@ def paired_noise(costs: Floats) -> float | None:
     residuals -= residuals.mean(axis=1, keepdims=True)
     variance = float((residuals**2).sum()) / ((n_configs - 1) * (n_instances - 1))
     return float(np.sqrt(2.0 * variance))
-
-
-class Variance:
-    """The variance of values around the means of their groups, group by group."""
-
-    def __init__(self) -> None:
-        self._squares = 0.0
-        self._n = 0
-
-    def add(self, group: Sequence[float]) -> None:
-        """Take in a group; one with failures says nothing."""
-        if len(group) > 1 and all(map(math.isfinite, group)):
-            mean = math.fsum(group) / len(group)
-            self._squares += math.fsum((value - mean) ** 2 for value in group)
-            self._n += len(group) - 1
-
-    @property
-    def value(self) -> float:
-        """The variance, 0 as long as nothing is known."""
-        return self._squares / self._n if self._n else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Hashable, Sequence
 
@@ -9,7 +10,7 @@ import numpy as np
 from ConfigSpace import Configuration, ConfigurationSpace
 
 from acband_configspace.core.engine import KnownBest
-from acband_configspace.smac_plugin.proposals import Proposals
+from acband_configspace.smac_plugin.proposals import UNIFORM_SHARE_OF_OTHERS, Proposals
 
 #: ConfigSpace samples in batches much faster than one by one. The size is part of the sequence
 #: that a seed stands for: changing it changes what is drawn.
@@ -38,6 +39,7 @@ class Configurations:
         self._exhausted = False
         self._sampled: deque[Configuration] = deque()
         self._proposals = proposals
+        self._uniform_share = getattr(proposals, "uniform_share", UNIFORM_SHARE_OF_OTHERS)
         for configuration in given:
             self._add(self._in_our_space(configuration))
         self.n_given = max(1, len(self))
@@ -59,8 +61,8 @@ class Configurations:
     def draw(self, n: int, known: KnownBest | None = None) -> int:
         """Draw until n are known, or the space is used up; return how many are known.
 
-        With proposals, every second new one is proposed in view of the best so far; before anything
-        has raced, in view of those given.
+        With proposals, all new ones but a fixed share are proposed in view of who is known to be
+        good; before anything raced, of those given.
         """
         if self._proposals is not None:
             known = KnownBest(1, tuple(range(self.n_given))) if known is None else known
@@ -78,7 +80,9 @@ class Configurations:
 
     def _draw_one(self, known: KnownBest) -> bool:
         """Add one, proposed or uniform; return whether there was one left to add."""
-        if len(self) % 2 and self._add_proposed(known):
+        n, share = len(self), self._uniform_share
+        is_uniform = math.floor(n * share) > math.floor((n - 1) * share)
+        if not is_uniform and self._add_proposed(known):
             return True
         n_repeats = 0
         while not self._exhausted:

@@ -183,7 +183,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         config_selector: object = None,
         preset: str | Settings = NOT_GIVEN,
         k: int | None = NOT_GIVEN,
-        first_pass: int = NOT_GIVEN,
+        first_pass: int | None = NOT_GIVEN,
         proposals: str | Proposals = NOT_GIVEN,
         first: Literal["default", "random"] = NOT_GIVEN,
         memory: bool | None = NOT_GIVEN,

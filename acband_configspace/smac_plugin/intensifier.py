@@ -119,13 +119,15 @@ class ACBandIntensifier(AbstractIntensifier):
         What the options below start from: "default", or "paper", the schedule of the paper.
     k : int | None
         How many configurations race on an instance: by default 4 with ``racing``, otherwise 8.
-    first_pass : int
-        How many trials the first pass may take. Further ones are half as long again with
-        ``racing``, otherwise twice as long.
+    first_pass : int | None
+        How many trials the first pass may take, by default 25. Further ones are half as long again
+        with ``racing``, otherwise twice as long; where configurations are proposed, passes are
+        shorter, since each learns from those before.
     proposals : "uniform" | "learned" | "selector" | Proposals
-        Where new configurations come from: all uniformly at random; or half of them, the others
-        near the best so far; or, in a stock facade, from SMAC's own selector, so that its model
-        and acquisition function have a say; or as an object of your own proposes them.
+        Where new configurations come from: all uniformly at random; or a quarter of them, the
+        others chosen by a model, most of them near the best so far; or half of them, the others,
+        in a stock facade, from SMAC's own selector, so that its model and acquisition function
+        have a say; or as an object of your own proposes them.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     memory : bool | None
@@ -171,7 +173,7 @@ class ACBandIntensifier(AbstractIntensifier):
         *,
         preset: str | Settings = "default",
         k: int | None = NOT_GIVEN,
-        first_pass: int = NOT_GIVEN,
+        first_pass: int | None = NOT_GIVEN,
         proposals: str | Proposals = NOT_GIVEN,
         first: Literal["default", "random"] = NOT_GIVEN,
         memory: bool | None = NOT_GIVEN,

@@ -158,7 +158,7 @@ def test_trials_buy_better_configurations(table: RuntimeTable) -> None:
                 for s in range(20)
             ]
         )
-        for n in (10, 200, 4000)
+        for n in (10, 500, 4000)
     ]
     assert gaps[0] > 2 * gaps[1]
     assert gaps[2] < 0.05

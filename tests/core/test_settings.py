@@ -31,7 +31,7 @@ def table() -> RuntimeTable:
         ("k", 2.0, TypeError, "k must be a whole number but got 2.0"),
         ("k", True, TypeError, "k must be a whole number but got True"),
         ("first_pass", 1, ValueError, "first_pass must be at least 2 but got 1"),
-        ("first_pass", "x", TypeError, "first_pass must be a whole number but got 'x'"),
+        ("first_pass", 9.0, TypeError, "first_pass must be a whole number but got 9.0"),
         ("first", "worst", ValueError, "first must be 'default' or 'random' but got 'worst'"),
         ("proposals", "best", ValueError, "proposals must be one of 'uniform', 'learned'"),
         ("proposals", 3, TypeError, "proposals must be a name or have a method propose but got 3"),

@@ -192,7 +192,7 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
         ),
         (
             {"cost": lambda values, key: float("inf") if values["x"] == 5 else values["x"]},
-            r"has not met the default on a common instance yet. The default failed on 1 instance.",
+            r"has not met the default on a common instance yet. The default failed on 2 instances.",
         ),
     ],
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ConfigSpace import (
+    AndConjunction,
     Beta,
     Categorical,
     Configuration,
@@ -15,9 +17,15 @@ from ConfigSpace import (
     Float,
     ForbiddenAndConjunction,
     ForbiddenEqualsClause,
+    GreaterThanCondition,
+    InCondition,
     Integer,
+    LessThanCondition,
     Normal,
+    NotEqualsCondition,
+    OrConjunction,
 )
+from ConfigSpace.conditions import Condition, Conjunction
 from ConfigSpace.hyperparameters import Hyperparameter
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,8 +66,22 @@ def spaces(draw: st.DrawFn) -> ConfigurationSpace:
     shape = Float("shape", (0.0, 1.0), distribution=Beta(2, 5))
     space.add(choice, shape)
     for index in range(len(kinds)):
-        if draw(st.booleans()):
-            space.add(EqualsCondition(space[f"p{index}"], choice, draw(st.sampled_from("xyz"))))
+        value, child = draw(st.sampled_from("xyz")), space[f"p{index}"]
+        conditions: list[Condition | Conjunction | None] = [
+            None,
+            EqualsCondition(child, choice, value),
+            NotEqualsCondition(child, choice, value),
+            InCondition(child, choice, ["x", value]),
+            OrConjunction(
+                EqualsCondition(child, choice, value), GreaterThanCondition(child, shape, 0.4)
+            ),
+            AndConjunction(
+                NotEqualsCondition(child, choice, value), LessThanCondition(child, shape, 0.4)
+            ),
+        ]
+        condition = conditions[draw(st.integers(0, 5))]
+        if condition is not None:
+            space.add(condition)
     if draw(st.booleans()):
         other = Categorical("other", [True, False])
         space.add(other)
@@ -97,6 +119,55 @@ def test_whatever_is_proposed_is_valid_and_repeatable(space: ConfigurationSpace,
         # As the values alone say it: nothing lies between what a parameter can be.
         assert dict(Configuration(space, values=dict(configuration))) == dict(configuration)
         assert dict(configuration) == dict(again[number])
+    n_uniform = sum("uniform" in str(first[number].origin) for number in range(len(first)))
+    # All kinds of conditions and forbidden clauses leave room for changes of the best.
+    finite = all(parameter.size < 100 for parameter in space.values())
+    assert finite or n_uniform < 0.5 * len(first)
+
+
+def test_children_of_children_are_what_the_space_makes_of_them() -> None:
+    space = ConfigurationSpace()
+    top, middle = Categorical("top", ["on", "off"]), Categorical("middle", ["on", "off"])
+    low = Float("low", (0.0, 1.0))
+    space.add(top, middle, low)
+    space.add(EqualsCondition(middle, top, "on"), EqualsCondition(low, middle, "on"))
+    configurations = drawn(space, 2)
+    kinds = {tuple(configurations[number]) for number in range(1, len(configurations))}
+    assert kinds == {("top",), ("top", "middle"), ("top", "middle", "low")}
+    for number in range(len(configurations)):
+        configurations[number].check_valid_configuration()
+
+
+def test_a_quarter_stays_uniform() -> None:
+    configurations = drawn(a_space(), 1)
+    origins = [str(configurations[number].origin) for number in range(len(configurations))]
+    assert [number for number, origin in enumerate(origins) if "uniform" in origin] == [
+        *range(0, 36, 4)
+    ]
+
+
+def test_the_best_of_a_space_with_conditions_is_found() -> None:
+    """Learning goes on where parameters come and go."""
+    space = ConfigurationSpace()
+    kind = Categorical("kind", ["a", "b", "c"], default="a")
+    x, y = Float("x", (0.0, 1.0), default=0.1), Float("y", (1e-4, 1.0), default=1.0, log=True)
+    space.add(kind, x, y)
+    space.add(EqualsCondition(y, kind, "b"))
+
+    def cost(number: int) -> float:
+        config = configurations[number]
+        away = abs(math.log10(config["y"]) + 3.0) / 4.0 if "y" in config else 0.5
+        return float(away + (config["x"] - 0.6) ** 2)
+
+    configurations = Configurations(
+        space, [space.get_default_configuration()], seed=0, proposals=Learned(space, seed=0)
+    )
+    n = configurations.draw(10)
+    for number in range(2, 8):
+        costs = {i: cost(i) for i in range(n)}
+        best = min(costs, key=costs.__getitem__)
+        n = configurations.draw(n + 10, KnownBest(number, (best,), costs))
+    assert min(map(cost, range(n))) < 0.01  # a uniform one is as good in one of 200 cases
 
 
 def test_orders_of_two_values_are_changed_too() -> None:
@@ -109,7 +180,6 @@ def test_orders_of_two_values_are_changed_too() -> None:
         for number in range(len(configurations))
         if str(configurations[number].origin).startswith("AC-Band: near")
     ]
-    assert len(near) == len(configurations) // 2
     assert {config["level"] for config in near} == {"low", "high"}
 
 
