@@ -28,9 +28,9 @@ that are about equally good. With costs these did not help, on eleven kinds of m
 eight of run times: passes that double (a fifth worse on the first, level on the second), one pass
 alone, groups that keep their own best instead of a ranking of all (6 % worse), asynchronous
 promotion (10 to 20 % worse), an index by the value of information under an estimated prior (better
-up to 100 trials, many times worse from 500 on where costs are not normal), a first round that is
-longer or shorter by the estimated noise, a tenth or a third going on, not counting the first cost
-later on.
+up to 100 trials, many times worse from 500 on where costs are not normal), a first round whose
+length follows the estimated noise more closely than in two steps, a tenth or a third going on, not
+counting the first cost later on.
 
 In races these did not help: several rounds of races before the playoff, letting the runners-up of
 a pass enter the next, a reach that shrinks with the number of instances met, taking only the best
@@ -67,6 +67,11 @@ FIRST_CUT = 6
 #: … but not fewer than so many, of a few configurations one in FEW_CUT.
 FEW = 6
 FEW_CUT = 4
+#: One cost tells little of a configuration if configurations differ by less than this share of
+#: the variance of their costs on an instance. Then fewer enter, and more of them go on.
+LITTLE = 0.25
+FIRST_ROUND_SHARE_IN_NOISE = 0.4
+FIRST_CUT_IN_NOISE = 4
 #: So many instances are tried in search of one on which configurations differ.
 MOST_FIRST_INSTANCES = 5
 #: Within reach of the champion is a mean cost that exceeds its by this many standard errors
@@ -320,7 +325,17 @@ class Search:
     def _first_round_share(self) -> float:
         if self._pool_size == 1:  # there is no second instance to meet on
             return 1.0
+        if self._tells_little():
+            return FIRST_ROUND_SHARE_IN_NOISE
         return first_round_share(racing=self._racing, n_trials=self._n_trials)
+
+    def _tells_little(self) -> bool:
+        """Return whether noise hides from one cost who is good; it is that of a difference."""
+        costs = [self._finishing(racer, self._first_instance) for racer in range(self.n_entered)]
+        costs = [cost for cost in costs if math.isfinite(cost)]
+        if self._racing or self._noise is None or len(costs) < FEW:
+            return False
+        return self._noise**2 / 2.0 > (1.0 - LITTLE) * float(np.var(costs))
 
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
         """Race a pass; return whether anybody was left after its first round."""
@@ -485,8 +500,8 @@ class Search:
         }
         if not new:
             return _best(costs, -(-len(costs) // 2))
-        n_best = max(1, round(len(costs) / FIRST_CUT), min(FEW, len(costs) // FEW_CUT))
-        return _best(costs, n_best)
+        cut = FIRST_CUT_IN_NOISE if self._tells_little() else FIRST_CUT
+        return _best(costs, max(1, round(len(costs) / cut), min(FEW, len(costs) // FEW_CUT)))
 
     # --- further rounds -----------------------------------------------------------------------
 
