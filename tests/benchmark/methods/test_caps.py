@@ -127,6 +127,23 @@ def test_both_accounts_on_the_shipped_table(
     assert repeated == pytest.approx(with_repeats, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("guess_first", "incumbent", "once", "with_repeats"),
+    [(False, 137, 350.4325, 12272.207), (True, 137, 349.4827, 11265.998)],
+)
+def test_icar_is_its_authors_code_with_and_without_guessing(
+    guess_first: bool, incumbent: int, once: float, with_repeats: float
+) -> None:
+    """What the code published by Weisz et al. (2020) returns and pays on this table.
+
+    Same order of rows and columns, work steps of a 90th of the cutoff, float64.
+    """
+    result = ImpatientCapsAndRuns(guess_first=guess_first).run(load_shipped("minisat"), seed=0)
+    assert result.incumbent == incumbent
+    assert result.cpu_time == pytest.approx(once, rel=1e-5)
+    assert result.cpu_time_with_repeats == pytest.approx(with_repeats, rel=1e-5)
+
+
 def test_guessing_the_best_first_pays_where_good_configurations_are_rare() -> None:
     """A wide table: with a good one in the first batch, the precheck refuses nearly all others."""
     table = synthetic_table(300, 4000, spread=3.0, seed=1)
