@@ -102,7 +102,7 @@ def test_what_could_not_be_run_is_not_averaged(small_table: RuntimeTable) -> Non
     text = space_text(small_table, rows)
     assert re.search(r"^irace +0\.250 ± 0\.000 +30 +60$", text, re.M)
     assert re.search(r"^ParamILS +– +– +–$", text, re.M)
-    assert "irace, 100 ×: irace failed: no more memory" in text
+    assert "irace, 100 ×, seed 1: irace failed: no more memory" in text
 
 
 def test_methods_that_search_the_space_of_a_recorded_table(
