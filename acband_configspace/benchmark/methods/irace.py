@@ -29,6 +29,8 @@ from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 #: irace rounds times up to whole units of its own: a thousand a second are fine enough.
 UNITS = 1000.0
+#: What irace says if the time is too short for it.
+_REFUSALS = ("Not enough budget", "is not enough", "Insufficient budget")
 
 _SCRIPT = """
 suppressMessages(library(irace))
@@ -90,7 +92,7 @@ class Irace:
                 text=True,
                 check=False,
             )
-            if "Not enough budget" in done.stderr or "is not enough" in done.stderr:
+            if any(words in done.stderr for words in _REFUSALS):
                 raise CannotRunError("irace refuses so little time")
             if done.returncode:
                 raise CannotRunError(f"irace failed:\n{done.stderr}")

@@ -90,6 +90,7 @@ def test_savings_fall_as_configurations_differ_more() -> None:
     narrow, wide = ([float(x.rstrip("%")) for x in line.split()] for line in text.splitlines()[3:])
     assert (narrow[0], wide[0]) == (0.6, 3.0)
     assert wide[1] < narrow[1]  # against ICAR
+    assert wide[4] > narrow[4]  # what ICAR saves by guessing
 
 
 def test_what_could_not_be_run_is_not_averaged(small_table: RuntimeTable) -> None:
@@ -101,7 +102,7 @@ def test_what_could_not_be_run_is_not_averaged(small_table: RuntimeTable) -> Non
     text = space_text(small_table, rows)
     assert re.search(r"^irace +0\.250 ± 0\.000 +30 +60$", text, re.M)
     assert re.search(r"^ParamILS +– +– +–$", text, re.M)
-    assert "irace, 100 ×: irace failed: no more memory" in text
+    assert "irace, 100 ×, seed 1: irace failed: no more memory" in text
 
 
 def test_methods_that_search_the_space_of_a_recorded_table(
