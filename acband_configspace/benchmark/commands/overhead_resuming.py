@@ -95,15 +95,19 @@ def _facade(folder: str, racing: bool, k: int) -> ACBandFacade:
 
 def _write(folder: str, n_races: int, racing: bool, k: int) -> None:
     """Write the journal of a run."""
+    from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+    from acband_configspace.smac_plugin.pending import PendingRace
     from acband_configspace.smac_plugin.trial_values import outcome_of
 
     facade = _facade(folder, racing, k)
-    engine, recorder = facade.intensifier.engine, cast(Any, facade.optimizer)
+    engine, recorder = facade.intensifier.engine, cast(ACBandOptimizer, facade.optimizer)
     made_up = _MadeUp(facade, racing)
     n_plans = len(engine.plans)
     while engine.n_races < n_races and (race := engine.ask()) is not None:
         values = made_up.values(race)
-        recorder.raced(race, engine.key(race.instance), values)
+        configs = [facade.intensifier.configurations[racer] for racer in race.racers]
+        pending = PendingRace(race, engine.key(race.instance), configs, list(values), len(values))
+        recorder.raced(pending, values)
         engine.tell(race, outcome_of(values))
         for plan in engine.plans[n_plans:]:
             recorder.planned(plan)
