@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from acband_configspace.core.instances import InstanceKey
 
+#: How often costs are divided up between configurations and instances.
+SWEEPS = 20
+
 
 def best_known(costs: Mapping[int, Mapping[Any, float]], most: int) -> list[int]:
     """Return the best configurations, at most so many, the best first.
 
-    A cost is set beside the mean cost of all who met that instance with that seed; where nobody
-    else did, of all who met the instance, or else of all costs. What is known from few instances is
-    trusted less. Who has failed comes last.
+    A cost is set beside what is usual on that instance with that seed; where nobody else met it, on
+    the instance with any seed, or else anywhere. What is known from few instances is trusted less.
+    Who has failed comes last.
 
     Parameters
     ----------
@@ -32,22 +35,21 @@ def best_known(costs: Mapping[int, Mapping[Any, float]], most: int) -> list[int]
     >>> best_known({1: {"a": 3.0}, 2: {"b": 1.0}}, most=1)
     [2]
     """
-    known: dict[Hashable, list[float]] = {}
     met_by: dict[Hashable, set[int]] = {}
     for number, own in costs.items():
         for instance, cost in own.items():
             for place in _places(instance) if math.isfinite(cost) else ():
-                known.setdefault(place, []).append(cost)
                 met_by.setdefault(place, set()).add(number)
-    means = {place: float(np.mean(known[place])) for place, met in met_by.items() if len(met) > 1}
-
-    def usual(instance: Any) -> float:
-        return next((means[place] for place in _places(instance) if place in means), 0.0)
-
-    above = {
-        number: [cost - usual(instance) for instance, cost in own.items()]
+    shared = {place for place, met in met_by.items() if len(met) > 1}
+    at = {
+        number: [
+            (next((place for place in _places(instance) if place in shared), None), cost)
+            for instance, cost in own.items()
+        ]
         for number, own in costs.items()
     }
+    usual = _usual(at)
+    above = {number: [cost - usual[place] for place, cost in own] for number, own in at.items()}
     finite = [value for values in above.values() for value in values if math.isfinite(value)]
     spread = float(np.std(finite)) if finite else 0.0
 
@@ -56,6 +58,27 @@ def best_known(costs: Mapping[int, Mapping[Any, float]], most: int) -> list[int]
         return sum(values) / len(values) + spread / math.sqrt(len(values)) if values else math.inf
 
     return sorted(costs, key=score)[:most]
+
+
+def _usual(at: Mapping[int, Sequence[tuple[Hashable, float]]]) -> dict[Hashable, float]:
+    """Return what it costs at each place whoever is neither good nor bad.
+
+    Some places were met by the best alone. So what is known of who met it is taken out, again and
+    again: cost = configuration + place + noise. What few costs say of a configuration counts less.
+    """
+    usual: dict[Hashable, float] = {place: 0.0 for own in at.values() for place, _ in own}
+    worth = dict.fromkeys(at, 0.0)
+    for _ in range(SWEEPS):
+        found: dict[Hashable, list[float]] = {}
+        for number, own in at.items():
+            for place, cost in own:
+                if math.isfinite(cost):
+                    found.setdefault(place, []).append(cost - worth[number])
+        usual.update({place: float(np.mean(c)) for place, c in found.items() if place is not None})
+        for number, own in at.items():
+            above = [cost - usual[place] for place, cost in own if math.isfinite(cost)]
+            worth[number] = math.fsum(above) / (len(above) + 1)
+    return usual
 
 
 def _places(instance: Any) -> tuple[Hashable, ...]:

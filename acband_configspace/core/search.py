@@ -340,10 +340,11 @@ class Search:
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
         """Race a pass; return whether anybody was left after its first round."""
         rng = np.random.default_rng([self._seed, 2, plan.number])
+        known = self._known_first(rng)
         alive = self._entrants(plan, rng)
         if not self._racing and self.champion is None:
-            yield from self._sound(alive)
-        order = _Order(self._known_first(rng), self._pool_size)
+            known = yield from self._sound(alive)
+        order = _Order(known, self._pool_size)
         if self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
             order.start_fresh()  # what the champion knows left nobody to race
         met = order.first(1)
@@ -392,10 +393,10 @@ class Search:
         """Return a cost as proposals are told of it: of times, the ratios matter."""
         return math.log(max(cost, SHORTEST_TIME)) if self._racing else cost
 
-    def _sound(self, entrants: Sequence[int]) -> Generator[SearchRound, None, None]:
+    def _sound(self, entrants: Sequence[int]) -> Generator[SearchRound, None, list[int]]:
         """Race the first group until it is on an instance that tells configurations apart.
 
-        The others follow there. If there are only seeds, find out whether they matter.
+        Return it: the others follow there. If there are only seeds, find out whether they matter.
         """
         group, n_before = entrants[: self._k], 0
         most = min(self._pool_size or math.inf, MOST_FIRST_INSTANCES)
@@ -415,6 +416,7 @@ class Search:
             again = self._fresh_instance()
             yield SearchRound(1, [repeating], [again], True, {}, n_before)
             self._learn_noise(repeating, [self._first_instance, again])
+        return [self._first_instance]
 
     def _known_first(self, rng: np.random.Generator) -> list[int]:
         """Return the instances with which a pass begins.

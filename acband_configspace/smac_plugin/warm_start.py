@@ -39,7 +39,7 @@ _Result = tuple[Any, str | None, int | None, TrialValue]
 def earlier_results(
     source: WarmStart, scenario: Scenario, *, most: int, scale: Mapping[str, Any]
 ) -> list[ToldTrial]:
-    """Return the results of the best configurations of a warm start, at most so many of them.
+    """Return the results of the best configurations of a warm start, and of the default.
 
     Parameters
     ----------
@@ -83,7 +83,11 @@ def earlier_results(
         number: {key: cost_of(told.value) for key, told in own.items()}
         for number, own in enumerate(groups)
     }
-    return [told for number in best_known(costs, most) for told in groups[number].values()]
+    chosen = best_known(costs, most)
+    # The default races anyway: what is known of it need not be run again.
+    default = name_of_values(scenario.configspace.get_default_configuration())
+    chosen += [n for n, name in enumerate(trials) if name == default and n not in chosen]
+    return [told for number in chosen for told in groups[number].values()]
 
 
 def digest(trials: Sequence[ToldTrial]) -> str:
