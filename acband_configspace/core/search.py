@@ -331,11 +331,12 @@ class Search:
 
     def _tells_little(self) -> bool:
         """Return whether noise hides from one cost who is good; it is that of a difference."""
+        if self._racing or self._noise is None:
+            return False
         costs = [self._finishing(racer, self._first_instance) for racer in range(self.n_entered)]
         costs = [cost for cost in costs if math.isfinite(cost)]
-        if self._racing or self._noise is None or len(costs) < FEW:
-            return False
-        return self._noise**2 / 2.0 > (1.0 - LITTLE) * float(np.var(costs))
+        variance = float(np.var(costs)) if len(costs) >= FEW else math.inf
+        return self._noise**2 / 2.0 > (1.0 - LITTLE) * variance
 
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
         """Race a pass; return whether anybody was left after its first round."""

@@ -31,8 +31,8 @@ FIRSTS = ("default", "random")
 class Settings:
     """How AC-Band searches.
 
-    With memory (the default) a run is made in passes of growing length, results are kept, and
-    all groups of a round meet the same instances: see :mod:`acband_configspace.core.search`.
+    With memory (the default) a run is made in passes, results are kept, and all groups of a round
+    meet the same instances: see :mod:`acband_configspace.core.search`.
     Without, it follows the paper's schedule, every race on an instance of its own: see
     :class:`~acband_configspace.Schedule`. The options from ``alpha`` on belong to that schedule,
     and giving one of them is choosing it.

@@ -120,9 +120,10 @@ class ACBandIntensifier(AbstractIntensifier):
     k : int | None
         How many configurations race on an instance: by default 4 with ``racing``, otherwise 8.
     first_pass : int | None
-        How many trials the first pass may take, by default 25. Further ones are half as long again
-        with ``racing``, otherwise twice as long; where configurations are proposed, passes are
-        shorter, since each learns from those before.
+        How many trials the first pass may take; further ones are half as long again with
+        ``racing``, otherwise twice as long. By default ``n_trials`` are divided up between two
+        passes; with ``racing`` or a time limit, the first takes 25 trials. Where configurations are
+        proposed, passes are shorter, since each learns from those before.
     proposals : "uniform" | "learned" | "selector" | Proposals
         Where new configurations come from: all uniformly at random; or a quarter of them, the
         others chosen by a model, most of them near the best so far; or half of them, the others,
