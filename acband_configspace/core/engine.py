@@ -61,6 +61,8 @@ class Limits:
     """Trials that may be started."""
     timed: bool = False
     """Whether a time limit ends the run."""
+    n_known: int = 0
+    """How many of the trials at most are known beforehand."""
 
 
 class Engine:
@@ -144,6 +146,7 @@ class Engine:
                     draw=draw,
                     n_given=n_given,
                     n_trials=limits.n_trials,
+                    n_known=limits.n_known,
                     seed=seed,
                     plans=[plan for plan in plans if isinstance(plan, PassPlan)],
                 )

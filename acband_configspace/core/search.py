@@ -42,6 +42,7 @@ far worse where they differ on hard instances only (4 times the gap at 1,600 med
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,6 +75,8 @@ FIRST_ROUND_SHARE_IN_NOISE = 0.4
 FIRST_CUT_IN_NOISE = 4
 #: So many instances are tried in search of one on which configurations differ.
 MOST_FIRST_INSTANCES = 5
+#: So many of them may be instances where the champion failed: maybe nobody finishes there.
+MOST_FAILED = 2
 #: Within reach of the champion is a mean cost that exceeds its by this many standard errors
 REACH_IN_ERRORS = 1.5
 #: (on a few instances by more, since the champion may just have been lucky on them) …
@@ -142,6 +145,8 @@ class Search:
         How many configurations are given: they enter the first pass.
     n_trials : float
         How many trials may be started; infinity if something else ends the run.
+    n_known : int
+        How many of them at most are known beforehand.
     seed : int
         Of the order of instances, and of the groups.
     plans : sequence of PassPlan
@@ -159,6 +164,7 @@ class Search:
         draw: Draw,
         n_given: int,
         n_trials: float,
+        n_known: int = 0,
         seed: int,
         plans: Sequence[PassPlan] = (),
     ) -> None:
@@ -170,6 +176,7 @@ class Search:
         self._draw = draw
         self._n_given = n_given
         self._n_trials = n_trials
+        self._n_known = n_known
         self._seed = seed
         self._recorded_plans = list(plans)
         self._pool_size = instances.n_distinct
@@ -179,6 +186,7 @@ class Search:
         self._n_entered_before = 0
         self._last_left: list[int] = []
         self._first_instance = 0
+        self._useless: set[int] = set()
         self._n_first_instances = 0
         self.memory = Memory()
         """What is known."""
@@ -306,6 +314,8 @@ class Search:
         if self._recorded_plans:
             return self._recorded_plans.pop(0)
         left = self._n_trials - self.n_started
+        if left > self._n_known:  # what is known beforehand takes no time, and may never be used
+            left -= self._n_known
         if left < 1:
             self.finished = f"all n_trials={self._n_trials:.0f} trials are used"
             return None
@@ -327,7 +337,8 @@ class Search:
             return 1.0
         if self._tells_little():
             return FIRST_ROUND_SHARE_IN_NOISE
-        return first_round_share(racing=self._racing, n_trials=self._n_trials)
+        n_trials = self._n_trials - self._n_known
+        return first_round_share(racing=self._racing, n_trials=n_trials)
 
     def _tells_little(self) -> bool:
         """Return whether noise hides from one cost who is good; it is that of a difference."""
@@ -341,17 +352,21 @@ class Search:
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
         """Race a pass; return whether anybody was left after its first round."""
         rng = np.random.default_rng([self._seed, 2, plan.number])
-        known = self._known_first(rng)
-        alive = self._entrants(plan, rng)
-        if not self._racing and self.champion is None:
-            known = yield from self._sound(alive)
+        if self._racing:
+            known = self._known_in_races(rng)
+            alive = self._entrants(plan, rng)
+        else:
+            alive = self._entrants(plan, rng)
+            known = yield from self._known_with_costs(alive)
         order = _Order(known, self._pool_size)
-        if self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
+        if self._racing and self._n_idle_passes and 0 < len(alive) < self._trials_left(plan):
             order.start_fresh()  # what the champion knows left nobody to race
         met = order.first(1)
         yield self._first_round(alive, met[0])
         alive = self._after_first_round(alive, met[0])
         somebody_kept_up = bool(alive)
+        if not somebody_kept_up:
+            self._useless.add(met[0])
         number, last = 1, False
         if self._racing and self.champion is not None:  # it sets the pace, alone
             number += 1
@@ -394,41 +409,80 @@ class Search:
         """Return a cost as proposals are told of it: of times, the ratios matter."""
         return math.log(max(cost, SHORTEST_TIME)) if self._racing else cost
 
-    def _sound(self, entrants: Sequence[int]) -> Generator[SearchRound, None, list[int]]:
-        """Race the first group until it is on an instance that tells configurations apart.
+    def _known_with_costs(self, entrants: Sequence[int]) -> Generator[SearchRound, None, list[int]]:
+        """Return the instances with which a pass begins, first one that tells configurations apart.
 
-        Return it: the others follow there. If there are only seeds, find out whether they matter.
+        The first group shows whether it does; the others follow there. The further ones are those
+        that the champion has met.
         """
-        group, n_before = entrants[: self._k], 0
-        most = min(self._pool_size or math.inf, MOST_FIRST_INSTANCES)
-        while True:
-            self._first_instance = self._fresh_instance()
-            yield self._first_round(group, self._first_instance, n_before)
-            costs = {self._finishing(racer, self._first_instance) for racer in group}
-            n_before += 1
-            tells_nothing = len(costs) == 1 < len(group)
-            room = self._trials_left(self.plans[-1]) >= len(entrants)
-            if n_before >= most or not tells_nothing or not room:
+        met = [] if self.champion is None else self._judged_on(self.champion)
+        pool_size = math.inf if self._pool_size is None else self._pool_size
+        is_idle = self._n_idle_passes > 0 and len(entrants) > 0
+        if is_idle and 0 < len(met) < pool_size and self._has_room_for([*entrants, 0]):
+            unmet = next(number for number in itertools.count() if number not in met)
+            return [unmet, *met]  # what the champion knows left nobody to race
+        first = yield from self._sound(entrants, self._candidates(met))
+        if self.champion is None:
+            self._first_instance = first
+            yield from self._repeat(entrants, first)
+        return [first, *(instance for instance in met if instance != first)]
+
+    def _candidates(self, met: Sequence[int]) -> list[int]:
+        """Return the instances on which a pass may begin, the best first.
+
+        Of those that the champion has met these are the ones where it failed, and then others than
+        in the passes before. As long as there is no champion, they are fresh ones.
+        """
+        if not met:
+            most = min(self._pool_size or MOST_FIRST_INSTANCES, MOST_FIRST_INSTANCES)
+            return [self._fresh_instance() for _ in range(most)]
+        useful = [instance for instance in met if instance not in self._useless] or list(met)
+        turn = (len(self.plans) - 1) % len(useful)
+        turned = [*useful[turn:], *useful[:turn]]
+        costs = {instance: self._finishing(self._the_champion, instance) for instance in turned}
+        failed = [instance for instance in turned if math.isinf(costs[instance])]
+        others = [instance for instance in turned if math.isfinite(costs[instance])]
+        return [*failed[:MOST_FAILED], *others][:MOST_FIRST_INSTANCES]
+
+    def _sound(
+        self, entrants: Sequence[int], candidates: Sequence[int]
+    ) -> Generator[SearchRound, None, int]:
+        """Race the first group until it is on an instance that tells configurations apart."""
+        group = entrants[: self._k]
+        best: int | None = None
+        for n_before, instance in enumerate(candidates):
+            yield self._first_round(group, instance, n_before)
+            costs = {self._finishing(racer, instance) for racer in group}
+            if len(group) < 2 or len(costs) > 1:
+                return instance
+            self._useless.add(instance)
+            if best is None and min(costs, default=math.inf) < math.inf:
+                best = instance  # rather where all are equal than where all fail
+            if not self._has_room_for(entrants):
                 break
+        return instance if best is None else best
+
+    def _repeat(self, entrants: Sequence[int], instance: int) -> Generator[SearchRound, None, None]:
+        """If there are only seeds, find out whether they matter."""
+        group = entrants[: self._k]
         repeating = group[:ENOUGH_REPEATS]
-        n_others = len(entrants) - len(group) + len(repeating)
+        others = [*entrants[len(group) :], *repeating]
         only_seeds = self._instances.n_names == 1 and self._pool_size is None
-        if only_seeds and not tells_nothing and self._trials_left(self.plans[-1]) >= n_others:
+        if only_seeds and instance not in self._useless and self._has_room_for(others):
             again = self._fresh_instance()
-            yield SearchRound(1, [repeating], [again], True, {}, n_before)
-            self._learn_noise(repeating, [self._first_instance, again])
-        return [self._first_instance]
+            yield SearchRound(1, [repeating], [again], True, {}, MOST_FIRST_INSTANCES)
+            self._learn_noise(repeating, [instance, again])
 
-    def _known_first(self, rng: np.random.Generator) -> list[int]:
-        """Return the instances with which a pass begins.
+    def _has_room_for(self, racers: Sequence[int]) -> bool:
+        """Return whether there are trials left for all of them to meet once."""
+        return self._trials_left(self.plans[-1]) >= len(racers)
 
-        With costs there is one order, and each pass starts on another one of those that the
-        champion has met, above all on one where it failed. In races these are all that the champion
-        has met, in random order but for a quick one that comes first. As long as there is no
+    def _known_in_races(self, rng: np.random.Generator) -> list[int]:
+        """Return the instances with which a pass begins: all that the champion has met.
+
+        They come in random order but for a quick one that is first. As long as there is no
         champion, every pass tries another instance.
         """
-        if not self._racing:
-            return [self._first_with_costs()]
         if self.champion is None:  # nobody has finished on the instances of the passes before
             return [self._fresh_instance()]
         met = self._judged_on(self.champion)
@@ -440,15 +494,6 @@ class Search:
         order.remove(first)
         order.insert(0, first)
         return order
-
-    def _first_with_costs(self) -> int:
-        if self.champion is None:
-            return self._first_instance
-        met = self._judged_on(self.champion)
-        failed = [
-            instance for instance in met if math.isinf(self._finishing(self.champion, instance))
-        ]
-        return failed[0] if failed else met[(len(self.plans) - 1) % len(met)]
 
     def _fresh_instance(self) -> int:
         """Return an instance that was not the first one of a pass yet, as long as there is one."""
@@ -522,25 +567,28 @@ class Search:
             return 0
         if self._racing:
             n_more = min(n_met, self.memory.n_met(self._the_champion) - n_met)
-            instances = order.first(n_met + n_more)[n_met:]
-            return self._n_affordable(alive, instances, self._trials_left(plan))
+            return self._n_affordable(alive, order, n_met, n_more, self._trials_left(plan))
         n_rounds = max(1, (len(alive) - 1).bit_length())  # as often as half of them are left
         left = plan.n_trials - (self.n_started - self.n_started_before)
-        n_more = self._n_affordable(alive, order.first(n_met + left)[n_met:], left / n_rounds)
-        n_more = max(1, n_more)
+        n_more = max(1, self._n_affordable(alive, order, n_met, left, left / n_rounds))
         if len(alive) == 1:
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
-        instances = order.first(n_met + n_more)[n_met:]
-        return self._n_affordable(alive, instances, self._trials_left(plan))
+        return self._n_affordable(alive, order, n_met, n_more, self._trials_left(plan))
 
-    def _n_affordable(self, alive: Sequence[int], instances: Sequence[int], n_trials: float) -> int:
-        """Return on how many of these instances they can meet with so many trials."""
+    def _n_affordable(
+        self, alive: Sequence[int], order: _Order, n_met: int, most: int, n_trials: float
+    ) -> int:
+        """Return on how many more instances, at most, they can meet with so many trials."""
         racers = {*alive, self._the_champion}
 
         def affordable(n: int) -> bool:
-            return self.memory.n_unknown(racers, instances[:n]) <= n_trials
+            more = order.first(n_met + n)[n_met:]
+            return len(more) == n and self.memory.n_unknown(racers, more) <= n_trials
 
-        return last_true(affordable, 0, len(instances))
+        n = 1
+        while n < most and affordable(n):  # few, as a rule, even of very many
+            n *= 2
+        return last_true(affordable, 0, max(0, min(n, most)))
 
     def _trials_left(self, plan: PassPlan) -> float:
         return min(plan.limit, self._n_trials) - self.n_started

@@ -93,8 +93,10 @@ def search_schedule(
     growth: float,
     racing: bool,
     n_given: int = 1,
+    one_instance: bool = False,
 ) -> SearchSchedule:
     """Plan the passes beforehand, each as long as it can be."""
+    share = 1.0 if one_instance else first_round_share(racing=racing, n_trials=n_trials)
     passes: list[PassPlan] = []
     n_used = 0
     while n_used < n_trials and (math.isfinite(n_trials) or len(passes) < 6):
@@ -103,7 +105,7 @@ def search_schedule(
             left=n_trials - n_used,
             first_pass=first_pass,
             growth=growth,
-            share=first_round_share(racing=racing, n_trials=n_trials),
+            share=share,
             at_least=n_given if not passes else 1,
             limit=n_trials,
         )

@@ -53,8 +53,8 @@ class Settings:
     None: yes, unless an option of the paper's schedule is given."""
     first_pass: int | None = None
     """With memory: how many trials the first pass may take; further ones are longer. None: 25 where
-    losers are stopped or time decides, 10 where something proposes configurations and losers are
-    not stopped; otherwise all n_trials are divided up beforehand."""
+    losers are stopped; otherwise 10 where something proposes configurations, and 25 where time
+    decides; otherwise all n_trials are divided up beforehand."""
     proposals: Any = "uniform"
     """Where new configurations come from: "uniform"; "learned", three quarters as a model chooses;
     "selector", half of them from SMAC's own selector, in a stock facade; or an object of the user's

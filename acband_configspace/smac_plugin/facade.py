@@ -215,7 +215,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         )
         intensifier.allow_crashes = allow_crashes
         k = intensifier.meta["k"]
-        self._warm = _warm_results(warm_start, scenario, k, racing=racing, clock=clock, par=par)
+        with_default = intensifier.settings.first == "default"
+        self._warm = _warm_results(
+            warm_start, scenario, k, with_default, racing=racing, clock=clock, par=par
+        )
         self._identity = identity_of(
             scenario,
             **({} if warm_start is None else {"warm_start": digest(self._warm)}),
@@ -511,7 +514,14 @@ def _refuse_selector(intensifier: ACBandIntensifier) -> None:
 
 
 def _warm_results(
-    source: WarmStart | None, scenario: Scenario, most: int, *, racing: bool, clock: str, par: float
+    source: WarmStart | None,
+    scenario: Scenario,
+    most: int,
+    with_default: bool,
+    *,
+    racing: bool,
+    clock: str,
+    par: float,
 ) -> list[ToldTrial]:
     """Return the results of a warm start, whose costs must mean what they mean here."""
     if source is None:
@@ -520,7 +530,7 @@ def _warm_results(
     if racing:  # otherwise a cost is what the target says
         limit = scenario.trial_walltime_limit
         scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
-    return earlier_results(source, scenario, most=most, scale=scale)
+    return earlier_results(source, scenario, most=most, with_default=with_default, scale=scale)
 
 
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:

@@ -122,8 +122,9 @@ class ACBandIntensifier(AbstractIntensifier):
     first_pass : int | None
         How many trials the first pass may take; further ones are half as long again with
         ``racing``, otherwise twice as long. By default ``n_trials`` are divided up between two
-        passes; with ``racing`` or a time limit, the first takes 25 trials. Where configurations are
-        proposed, passes are shorter, since each learns from those before.
+        passes (below 150 there is one); with ``racing`` or a time limit, the first takes 25
+        trials. Where configurations are proposed, passes are shorter and grow slowly, since each
+        learns from those before.
     proposals : "uniform" | "learned" | "selector" | Proposals
         Where new configurations come from: all uniformly at random; or a quarter of them, the
         others chosen by a model, most of them near the best so far; or half of them, the others,
@@ -357,6 +358,8 @@ class ACBandIntensifier(AbstractIntensifier):
             growth=self.settings.growth(racing=self.racing),
             racing=self.racing,
             n_given=self.n_given,
+            one_instance=self._scenario.deterministic
+            and len(self._scenario.instances or [None]) == 1,
         )
 
     @property
@@ -423,7 +426,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 known=self._warm_keys(),
             ),
             draw=self._configurations.draw,
-            limits=Limits(self.n_trials, is_timed(self._scenario)),
+            limits=Limits(self.n_trials, is_timed(self._scenario), self.n_warm),
             n_given=self._configurations.n_given,
             n_in_space=self.n_in_space,
             seed=self._seed,

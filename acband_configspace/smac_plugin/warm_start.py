@@ -37,7 +37,12 @@ _Result = tuple[Any, str | None, int | None, TrialValue]
 
 
 def earlier_results(
-    source: WarmStart, scenario: Scenario, *, most: int, scale: Mapping[str, Any]
+    source: WarmStart,
+    scenario: Scenario,
+    *,
+    most: int,
+    with_default: bool,
+    scale: Mapping[str, Any],
 ) -> list[ToldTrial]:
     """Return the results of the best configurations of a warm start, and of the default.
 
@@ -47,6 +52,8 @@ def earlier_results(
         Where they are.
     scenario : Scenario
         What they are to be used for.
+    with_default : bool
+        Whether the default races anyway, so that what is known of it need not be run again.
     most : int
         Of how many configurations.
     scale : mapping
@@ -84,9 +91,9 @@ def earlier_results(
         for number, own in enumerate(groups)
     }
     chosen = best_known(costs, most)
-    # The default races anyway: what is known of it need not be run again.
-    default = name_of_values(scenario.configspace.get_default_configuration())
-    chosen += [n for n, name in enumerate(trials) if name == default and n not in chosen]
+    if with_default:
+        default = name_of_values(scenario.configspace.get_default_configuration())
+        chosen += [n for n, name in enumerate(trials) if name == default and n not in chosen]
     return [told for number in chosen for told in groups[number].values()]
 
 

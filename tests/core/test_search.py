@@ -252,6 +252,43 @@ def test_an_instance_on_which_everybody_fails_does_no_harm(racing: bool, bad: in
     assert sorted(means).index(means[engine.leader]) <= 0.03 * len(means)
 
 
+@pytest.mark.parametrize("everywhere", [INF, 1.0])
+def test_an_instance_that_tells_nothing_is_not_what_a_pass_starts_on(everywhere: float) -> None:
+    """All fail there, or cost the same; the first one is such an instance, and every third."""
+    cost = noisy(noise=0.1)
+
+    def tells_nothing(key: InstanceKey) -> bool:
+        return int(str(key.instance).split()[1]) % 3 == 0
+
+    def cost_on(configuration: int, key: InstanceKey) -> float:
+        return everywhere if tells_nothing(key) else cost(configuration, key)
+
+    for seed in range(6):
+        played = play(World(cost_on, numbered(30), n_trials=1000, seed=seed))
+        key = played.engine.key
+        vain = sum(
+            len(r.racers)
+            for r in played.races
+            if r.id.round == 1 and tells_nothing(key(r.instance))
+        )
+        assert vain < 0.45 * sum(len(r.racers) for r in played.races if r.id.round == 1)
+        assert played.engine.leader is not None
+        values = [cost(c, InstanceKey("instance 1", 0)) for c in range(played.engine.n_entered)]
+        assert sorted(values).index(values[played.engine.leader]) < 0.05 * len(values)
+
+
+def test_what_is_known_beforehand_takes_no_share_of_the_passes() -> None:
+    world = World(noisy(), numbered(30), n_trials=650)
+    engine = Engine(
+        Settings(),
+        racing=False,
+        instances=Instances(world.names, deterministic=True, seed=0),
+        draw=lambda n, known: n,
+        limits=Limits(650, n_known=450),
+    )
+    assert engine.plans[0].n_trials == 80
+
+
 def test_who_fails_less_often_leads() -> None:
     """Half of the configurations fail on every third instance, and are cheaper elsewhere."""
     cost = noisy(noise=0.1)
