@@ -13,9 +13,9 @@ A pass is one run of combinatorial successive elimination, with three changes to
   left goes to the next one.
 
 *With costs* all that have ever met the first instance of a pass are ranked together, and a sixth
-of them goes on. Where the number of trials is known there are two passes: two fifths of the
-trials, then the rest, on another first instance, since one may mislead. What they leave over goes
-to further ones.
+of them goes on (where one cost tells little, fewer enter and a quarter goes on). Where the number
+of trials is known there are two passes: two fifths of the trials, then the rest, on another first
+instance, since one may mislead. What they leave over goes to further ones.
 
 *Where losers are stopped* (``racing``), the winner of a race of the first round goes on alone, and
 nobody runs longer than would keep it within reach of the champion. The champion meets new

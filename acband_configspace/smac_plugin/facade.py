@@ -120,7 +120,7 @@ class ACBandFacade(RandomFacade):
     warm_start : run directory | RunHistory | list of (config, instance, seed, cost) | None
         Earlier results of the same space, whose costs mean the same. The k best of these
         configurations race from the start, on the instances and seeds that most is known of; what
-        is known is not run again and takes nothing of ``n_trials``.
+        is known of them and of the default is not run again and takes nothing of ``n_trials``.
     allow_crashes : bool
         Whether to go on if every trial of the first round crashes.
     dask_client : Client | None
@@ -144,7 +144,7 @@ statistic, early_stopping, playoff, spend
         One of SMAC's is ignored with a warning.
     model, acquisition_function, acquisition_maximizer, random_design, \
 multi_objective_algorithm, runhistory_encoder, config_selector
-        Taken so that a script of SMAC's runs, and ignored with a warning: no surrogate is built.
+        Taken so that a script of SMAC's runs, and ignored with a warning: SMAC's model is not used.
 
     Limits: see :class:`ACBandIntensifier`.
     """

@@ -107,8 +107,9 @@ class _EngineCosts:
 class ACBandIntensifier(AbstractIntensifier):
     """AC-Band (Brandt et al., AAAI 2023) as an intensifier for SMAC 2.
 
-    It races k configurations on an instance, keeps the best of each group, and so on until one is
-    left, which has to beat the champion. No surrogate model is used.
+    It races k configurations on an instance, keeps the best, and so on until one is left, which has
+    to beat the champion. Configurations are drawn uniformly, without a model, unless ``proposals``
+    says otherwise.
 
     Parameters
     ----------
