@@ -174,3 +174,23 @@ def test_costs_that_nobody_else_has_are_set_beside_those_of_the_same_instance() 
     known = {number: {InstanceKey(name, number): cost} for number, (name, cost) in costs.items()}
     assert best_known(known, most=4) == [2, 4, 3, 1]
     assert best_known({1: {"a": 3.0}, 2: {"b": 2.0}, 3: {"c": 1.0}}, most=2) == [3, 2]
+
+
+@pytest.mark.parametrize("first", ["default", "random"])
+def test_the_default_is_warm_only_where_it_races_anyway(first: str, tmp_path: Path) -> None:
+    default = {"x": 0.5, "n": 50}
+    good = [({"x": 0.1 + number / 1000, "n": 1}, None, 0, 0.1) for number in range(20)]
+    facade = quiet(
+        a_scenario(tmp_path), noisy, first=first, warm_start=[*good, (default, None, 0, 9.0)]
+    )
+    told = [dict(trial.config) for trial in facade.intensifier.told]
+    assert (default in told) == (first == "default")
+
+
+def test_the_schedule_of_one_instance_has_every_trial_for_a_new_configuration(
+    tmp_path: Path,
+) -> None:
+    facade = quiet(a_scenario(tmp_path, deterministic=True, n_trials=120), exact)
+    assert facade.schedule.n_configs == 120
+    facade.optimize()
+    assert len(facade.runhistory.get_configs()) == 120
