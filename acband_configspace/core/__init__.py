@@ -16,6 +16,7 @@ One engine, two searches behind its door:
 ``passes``          the paper's schedule under a time limit: again and again, ever longer
 ------------------  -------------------------------------------------------------------------
 ``search``          the default search, with memory of every cost; ``search_plan`` its sizes
+``search_costs``    its rounds where every cost is known; ``search_races`` where losers are stopped
 ``memory``          what is known of configurations on instances; ``earlier`` before the run
 ``rank_model``      what is expected of a configuration, learned from who is better than whom
 ==================  =========================================================================

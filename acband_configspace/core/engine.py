@@ -24,8 +24,10 @@ from acband_configspace.core.passes import SchedulePlan, SchedulePlanner
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.schedule import Supply
 from acband_configspace.core.search import Search
+from acband_configspace.core.search_costs import CostSearch
 from acband_configspace.core.search_plan import Draw, PassPlan
 from acband_configspace.core.search_plan import KnownBest as KnownBest
+from acband_configspace.core.search_races import RaceSearch
 from acband_configspace.core.settings import Settings
 
 Plan = SchedulePlan | PassPlan
@@ -134,9 +136,9 @@ class Engine:
         self._ended: str | None = None
         self._driver: _MemoryDriver | _PaperDriver
         if settings.memory:
+            search: type[Search] = RaceSearch if racing else CostSearch
             self._driver = _MemoryDriver(
-                Search(
-                    racing=racing,
+                search(
                     k=settings.racers(racing=racing),
                     first_pass=settings.trials_of_first_pass(
                         racing=racing, n_trials=limits.n_trials

@@ -1,0 +1,250 @@
+"""The default search with costs: every cost is known, and all are ranked together. Sans-I/O.
+
+All that have ever met the first instance of a pass are ranked together, and a sixth of them goes
+on (where one cost tells little, fewer enter and a quarter goes on). Where the number of trials is
+known there are two passes: two fifths of the trials, then the rest, on another first instance,
+since one may mislead. What they leave over goes to further ones.
+
+These did not help, on eleven kinds of made-up tables and eight of run times: passes that double (a
+fifth worse on the first, level on the second), one pass alone, groups that keep their own best
+instead of a ranking of all (6 % worse), asynchronous promotion (10 to 20 % worse), an index by the
+value of information under an estimated prior (better up to 100 trials, many times worse from 500
+on where costs are not normal), a first round whose length follows the estimated noise more closely
+than in two steps, a tenth or a third going on, not counting the first cost later on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Generator, Sequence
+
+import numpy as np
+
+from acband_configspace.core.memory import Total
+from acband_configspace.core.search import Order, Search, SearchRound, best_of
+from acband_configspace.core.search_plan import PassPlan, first_round_share
+from acband_configspace.core.statistics import paired_noise
+
+#: Where every cost is known, one in so many of those who met the first instance goes on …
+FIRST_CUT = 6
+#: … but not fewer than so many, of a few configurations one in FEW_CUT.
+FEW = 6
+FEW_CUT = 4
+#: One cost tells little of a configuration if configurations differ by less than this share of
+#: the variance of their costs on an instance. Then fewer enter, and more of them go on.
+LITTLE = 0.25
+FIRST_ROUND_SHARE_IN_NOISE = 0.4
+FIRST_CUT_IN_NOISE = 4
+#: So many instances are tried in search of one on which configurations differ.
+MOST_FIRST_INSTANCES = 5
+#: So many of them may be instances where the champion failed: maybe nobody finishes there.
+MOST_FAILED = 2
+#: Within reach of the champion is a mean cost that exceeds its by this many standard errors
+REACH_IN_ERRORS = 1.5
+#: (on a few instances by more, since the champion may just have been lucky on them).
+REACH_ON_FEW = 3.0
+FEW_MET = 4
+#: The number of configurations from which noise is estimated: enough, and cheap.
+NOISE_SAMPLE = 32
+#: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
+ENOUGH_REPEATS = 8
+
+
+class CostSearch(Search):
+    """Looks for the lowest costs."""
+
+    losers_are_stopped = False
+
+    def _prepare(self) -> None:
+        self._noise: float | None = None
+        self._first_instance = 0
+        self._useless: set[int] = set()
+
+    # --- the first round ----------------------------------------------------------------------
+
+    def _first_round_share(self) -> float:
+        if self._pool_size == 1:  # there is no second instance to meet on
+            return 1.0
+        if self._tells_little():
+            return FIRST_ROUND_SHARE_IN_NOISE
+        n_trials = self._n_trials - self._n_known
+        return first_round_share(racing=False, n_trials=n_trials)
+
+    def _tells_little(self) -> bool:
+        """Return whether noise hides from one cost who is good; it is that of a difference."""
+        if self._noise is None:
+            return False
+        costs = [self._finishing(racer, self._first_instance) for racer in range(self.n_entered)]
+        costs = [cost for cost in costs if math.isfinite(cost)]
+        variance = float(np.var(costs)) if len(costs) >= FEW else math.inf
+        return self._noise**2 / 2.0 > (1.0 - LITTLE) * variance
+
+    def _begin(
+        self, plan: PassPlan, rng: np.random.Generator
+    ) -> Generator[SearchRound, None, tuple[list[int], Order]]:
+        entrants = self._entrants(plan, rng)
+        known = yield from self._known(entrants)
+        return entrants, Order(known, self._pool_size)
+
+    def _known(self, entrants: Sequence[int]) -> Generator[SearchRound, None, list[int]]:
+        """Return the instances with which a pass begins, first one that tells configurations apart.
+
+        The first group shows whether it does; the others follow there. The further ones are those
+        that the champion has met.
+        """
+        met = [] if self.champion is None else self._judged_on(self.champion)
+        pool_size = math.inf if self._pool_size is None else self._pool_size
+        is_idle = self._n_idle_passes > 0 and len(entrants) > 0
+        if is_idle and 0 < len(met) < pool_size and self._has_room_for([*entrants, 0]):
+            unmet = next(number for number in itertools.count() if number not in met)
+            return [unmet, *met]  # what the champion knows left nobody to race
+        first = yield from self._sound(entrants, self._candidates(met))
+        if self.champion is None:
+            self._first_instance = first
+            yield from self._repeat(entrants, first)
+        return [first, *(instance for instance in met if instance != first)]
+
+    def _candidates(self, met: Sequence[int]) -> list[int]:
+        """Return the instances on which a pass may begin, the best first.
+
+        Of those that the champion has met these are the ones where it failed, and then others than
+        in the passes before. As long as there is no champion, they are fresh ones.
+        """
+        if not met:
+            most = min(self._pool_size or MOST_FIRST_INSTANCES, MOST_FIRST_INSTANCES)
+            return [self._fresh_instance() for _ in range(most)]
+        useful = [instance for instance in met if instance not in self._useless] or list(met)
+        turn = (len(self.plans) - 1) % len(useful)
+        turned = [*useful[turn:], *useful[:turn]]
+        costs = {instance: self._finishing(self._the_champion, instance) for instance in turned}
+        failed = [instance for instance in turned if math.isinf(costs[instance])]
+        others = [instance for instance in turned if math.isfinite(costs[instance])]
+        return [*failed[:MOST_FAILED], *others][:MOST_FIRST_INSTANCES]
+
+    def _sound(
+        self, entrants: Sequence[int], candidates: Sequence[int]
+    ) -> Generator[SearchRound, None, int]:
+        """Race the first group until it is on an instance that tells configurations apart."""
+        group = entrants[: self._k]
+        best: int | None = None
+        for n_before, instance in enumerate(candidates):
+            yield self._first_round(group, instance, n_before)
+            costs = {self._finishing(racer, instance) for racer in group}
+            if len(group) < 2 or len(costs) > 1:
+                return instance
+            self._useless.add(instance)
+            if best is None and min(costs, default=math.inf) < math.inf:
+                best = instance  # rather where all are equal than where all fail
+            if not self._has_room_for(entrants):
+                break
+        return instance if best is None else best
+
+    def _repeat(self, entrants: Sequence[int], instance: int) -> Generator[SearchRound, None, None]:
+        """If there are only seeds, find out whether they matter."""
+        group = entrants[: self._k]
+        repeating = group[:ENOUGH_REPEATS]
+        others = [*entrants[len(group) :], *repeating]
+        only_seeds = self._instances.n_names == 1 and self._pool_size is None
+        if only_seeds and instance not in self._useless and self._has_room_for(others):
+            again = self._fresh_instance()
+            yield SearchRound(1, [repeating], [again], True, {}, MOST_FIRST_INSTANCES)
+            self._learn_noise(repeating, [instance, again])
+
+    def _has_room_for(self, racers: Sequence[int]) -> bool:
+        """Return whether there are trials left for all of them to meet once."""
+        return self._trials_left(self.plans[-1]) >= len(racers)
+
+    def _first_limits(self, entrants: Sequence[int], instance: int) -> dict[int, float]:
+        return {}
+
+    def _first_survivors(self, entrants: Sequence[int], instance: int) -> list[int]:
+        best = self._best_on(instance, entrants)
+        if not best:
+            self._useless.add(instance)
+        return best
+
+    def _best_on(self, instance: int, entrants: Sequence[int]) -> list[int]:
+        """Return the best of all who have ever met an instance, the champion not counted.
+
+        In a space that is used up, of those that enter once more.
+        """
+        new = self.n_entered > self._n_entered_before
+        costs = {
+            racer: cost
+            for racer in (range(self.n_entered) if new else entrants)
+            if racer != self.champion and math.isfinite(cost := self._finishing(racer, instance))
+        }
+        if not new:
+            return best_of(costs, -(-len(costs) // 2))
+        cut = FIRST_CUT_IN_NOISE if self._tells_little() else FIRST_CUT
+        return best_of(costs, max(1, round(len(costs) / cut), min(FEW, len(costs) // FEW_CUT)))
+
+    # --- further rounds -----------------------------------------------------------------------
+
+    def _set_pace(self, plan: PassPlan, order: Order) -> Generator[SearchRound, None, int]:
+        yield from ()  # the champion meets new instances with all others
+        return 1
+
+    def _n_more(self, alive: Sequence[int], order: Order, n_met: int, plan: PassPlan) -> int:
+        """Return on how many more instances those left are to meet: rounds take equal shares."""
+        if self._pool_size == 1:  # noticed on the way
+            return 0
+        n_rounds = max(1, (len(alive) - 1).bit_length())  # as often as half of them are left
+        left = plan.n_trials - (self.n_started - self.n_started_before)
+        n_more = max(1, self._n_affordable(alive, order, n_met, left, left / n_rounds))
+        if len(alive) == 1:
+            n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
+        return self._n_affordable(alive, order, n_met, n_more, self._trials_left(plan))
+
+    def _is_last(self, alive: Sequence[int]) -> bool:
+        return len(alive) == 1
+
+    def _allowances(self, alive: Sequence[int], met: Sequence[int]) -> dict[int, float]:
+        return {}
+
+    def _survivors(self, groups: Sequence[Sequence[int]], met: Sequence[int]) -> list[int]:
+        # All are ranked together, whatever their groups: they have met the same instances.
+        racers = [racer for group in groups for racer in group]
+        self._learn_noise(racers, met)
+        return self._better_half(racers, met)
+
+    def _within_reach(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
+        """Return who is not too far behind the champion.
+
+        What all were chosen by counts only for failures: of many, the best on the first instance
+        were lucky there, the champion above all.
+        """
+        champion, judged = self._the_champion, met[1:]
+        if not judged:
+            return list(racers)
+        most = self._most(self.memory.total(champion, judged), len(judged))
+        n_failed = self.memory.total(champion, met).n_failed
+        return [
+            racer
+            for racer in racers
+            if self.memory.total(racer, judged) <= most
+            or self.memory.total(racer, met).n_failed < n_failed
+        ]
+
+    def _most(self, pace: Total, n_met: int) -> Total:
+        """Return the most that leaves a configuration within reach of the champion."""
+        error = math.inf if self._noise is None else self._noise * math.sqrt(n_met)
+        reach = REACH_IN_ERRORS if n_met >= FEW_MET else REACH_ON_FEW
+        return Total(pace.n_failed, pace.cost + reach * error)
+
+    def _learn_noise(self, racers: Sequence[int], met: Sequence[int]) -> None:
+        """Estimate how much costs vary, and notice a target whose costs do not depend on seeds."""
+        known = [racer for racer in racers if self.memory.knows_all(racer, met)][:NOISE_SAMPLE]
+        if not known:
+            return
+        costs = self.memory.block(known, met)
+        costs = costs[:, np.isfinite(costs).any(axis=0)]  # where all fail says nothing
+        noise = paired_noise(costs)
+        self._noise = self._noise if noise is None else noise
+        n_repeats = len(known) * (costs.shape[1] - 1) if self._instances.n_names == 1 else 0
+        if len(known) > 1 and n_repeats >= ENOUGH_REPEATS and (costs == costs[:, :1]).all():
+            self._pool_size = 1
+
+    def _scale(self, cost: float) -> float:
+        return cost
