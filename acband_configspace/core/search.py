@@ -5,7 +5,7 @@ A pass is one run of combinatorial successive elimination, with three changes to
 * *Results are kept.* All groups of a round meet the same instances, a configuration is judged by
   its costs on all that it has met in this pass, and nothing that is known is run again.
 * *One race at first.* The first round puts as many new configurations as it can on one instance
-  each, and keeps few of them. In the further rounds, the playoff, the better half goes on, on more
+  each, and keeps few of them. In the further rounds, the playoff, those who keep up meet on more
   instances.
 * *The champion is in every round.* A pass starts on instances whose costs are known for the
   champion. Who falls too far behind it is dropped at once; who is left and better on all that the
@@ -265,6 +265,7 @@ class Search(abc.ABC):
             share=self._first_round_share(),
             at_least=self._n_given if number == 1 else 1,
             limit=self._n_trials,
+            multiple=self._k if self.losers_are_stopped else 1,
         )
 
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:

@@ -108,6 +108,7 @@ def search_schedule(
             share=share,
             at_least=n_given if not passes else 1,
             limit=n_trials,
+            multiple=k if racing else 1,
         )
         passes.append(plan)
         n_used += plan.n_trials
@@ -130,8 +131,12 @@ def plan_pass(
     share: float,
     at_least: int,
     limit: float,
+    multiple: int = 1,
 ) -> PassPlan:
-    """Plan a pass of up to ``left`` trials, the given share of them in its first round."""
+    """Plan a pass of up to ``left`` trials, the given share of them in its first round.
+
+    The number of configurations is a multiple, so that all groups are full.
+    """
     if first_pass is None:
         is_first_of_two = number == 1 and left >= FEWEST_FOR_TWO
         n_trials = int(FIRST_PASS_SHARE * left) if is_first_of_two else int(left)
@@ -139,7 +144,8 @@ def plan_pass(
         wanted = min(LONGEST_PASS, round(first_pass * growth ** min(number - 1, 500)))
         # What would be left is too little for the pass after this one.
         n_trials = int(left) if left < 2 * wanted else wanted
-    n_entrants = max(2 if number == 1 else 1, round(share * n_trials), at_least)
+    n_full = multiple * round(share * n_trials / multiple)
+    n_entrants = max(2 if number == 1 else 1, n_full, multiple, at_least)
     n_entrants = int(min(n_entrants, left))
     return PassPlan(number, max(n_trials, n_entrants), n_entrants, limit)
 

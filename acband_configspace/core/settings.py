@@ -17,11 +17,11 @@ SPENDINGS = ("nothing", "configurations")
 PROPOSALS = ("uniform", "learned", "selector")
 #: How many times as long as the one before a pass is; shorter ones learn sooner.
 GROWTH = 2.0
-GROWTH_RACING = 1.5
+GROWTH_RACING = 1.1
 LEARNING_GROWTH = 1.03
-LEARNING_GROWTH_RACING = 1.1
 #: The trials of the first pass, where passes grow; likewise.
 FIRST_PASS = 25
+FIRST_PASS_RACING = 11
 LEARNING_FIRST_PASS = 10
 #: What θ_0 may be.
 FIRSTS = ("default", "random")
@@ -52,7 +52,7 @@ class Settings:
     """Whether results are kept from round to round, and configurations meet on common instances.
     None: yes, unless an option of the paper's schedule is given."""
     first_pass: int | None = None
-    """With memory: how many trials the first pass may take; further ones are longer. None: 25 where
+    """With memory: how many trials the first pass may take; further ones are longer. None: 11 where
     losers are stopped; otherwise 10 where something proposes configurations, and 25 where time
     decides; otherwise all n_trials are divided up beforehand."""
     proposals: Any = "uniform"
@@ -142,16 +142,16 @@ class Settings:
         if self.first_pass is not None:
             return self.first_pass
         if racing:
-            return FIRST_PASS
+            return FIRST_PASS_RACING
         if self.proposals != "uniform":
             return LEARNING_FIRST_PASS
         return None if math.isfinite(n_trials) else FIRST_PASS
 
     def growth(self, *, racing: bool) -> float:
         """Return how many times as long as the one before each pass is."""
-        if self.proposals != "uniform":
-            return LEARNING_GROWTH_RACING if racing else LEARNING_GROWTH
-        return GROWTH_RACING if racing else GROWTH
+        if racing:
+            return GROWTH_RACING
+        return GROWTH if self.proposals == "uniform" else LEARNING_GROWTH
 
     def settings(self) -> dict[str, Any]:
         """Return the options that are not the default's, as facades and simulations take them."""
