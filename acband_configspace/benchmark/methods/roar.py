@@ -36,14 +36,19 @@ class Roar:
         (Hutter et al., 2009), the first SMAC, and SMAC 2.4 with ``adaptive_capping`` (which sets
         the caps of a step before its first run; here each run gets what the others have left).
         Challengers are compared at the end of a step.
+    one_order
+        All challengers meet the incumbent's instances in the one order in which it has met them,
+        as in ParamILS (Hutter et al., 2009).
     """
 
     capped: bool = False
+    one_order: bool = False
 
     @property
     def name(self) -> str:
         """As in the literature."""
-        return "ROAR, capped" if self.capped else "ROAR"
+        name = "ROAR, capped" if self.capped else "ROAR"
+        return f"{name}, one order" if self.one_order else name
 
     def run(
         self,
@@ -69,7 +74,8 @@ class Roar:
             if spending.is_over:
                 break
             n_configs += 1
-            order = shuffle.permutation(len(known))
+            every = np.arange(len(known))
+            order = every if self.one_order else shuffle.permutation(every)
             own = spending.times(row, columns[: len(known)])
             if self._is_better(own[order], known[order], spending):
                 best, known = row, own
