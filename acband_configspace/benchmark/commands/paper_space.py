@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
-import csv
 import functools
 import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -147,11 +145,3 @@ def _cell(rows: Sequence[SearchRow]) -> str:
         return f"{'–':>20}"
     error = np.std(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
     return f"{np.mean(gaps):12.3f} ± {error:.3f}"
-
-
-def write_csv(path: Path, rows: Iterable[SearchRow]) -> None:
-    """Write a line for each search."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(SearchRow)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)

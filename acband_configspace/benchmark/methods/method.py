@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.core.checks import probability
 
 Numbers = npt.NDArray[np.int64]
 
@@ -55,9 +56,10 @@ def drawn_order(table: RuntimeTable, seed: int) -> tuple[Numbers, Numbers]:
     return rows, columns
 
 
-def enough_rows(table: RuntimeTable, wanted: int) -> int:
-    """Return how many configurations can be drawn: a small table is used up."""
-    return min(wanted, table.n_configs)
+def check_probabilities(method: object, *names: str) -> None:
+    """Refuse a method some of whose options are no probabilities."""
+    for name in names:
+        probability(name, getattr(method, name))
 
 
 def candidates(alpha: float, delta: float) -> int:
