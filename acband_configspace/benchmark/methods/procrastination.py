@@ -41,7 +41,7 @@ REFRESH = 1000
 
 @dataclass(frozen=True)
 class StructuredProcrastination:
-    """Structured Procrastination (Kleinberg et al., 2017) on AC-Band's N configurations for α and ζ.
+    """Structured Procrastination (Kleinberg et al., 2017), on AC-Band's N configurations for α, ζ.
 
     Always the configuration with the least mean runtime so far does its next run; a run that
     takes longer than expected goes to the end of its queue, to be resumed with twice the time.

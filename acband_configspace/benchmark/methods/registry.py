@@ -57,9 +57,7 @@ def _caps(name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
 
 
 def _for_each_k(make: Callable[..., Method], **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
-    return lambda s: [
-        make(k=k, alpha=s.alpha, delta=s.delta, times=s.times, **fixed) for k in s.ks
-    ]
+    return lambda s: [make(k=k, alpha=s.alpha, delta=s.delta, times=s.times, **fixed) for k in s.ks]
 
 
 def _halving(**fixed: Any) -> Callable[[Setting], Sequence[Method]]:
