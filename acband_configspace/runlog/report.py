@@ -30,8 +30,8 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.estimates import Lead
 from acband_configspace.runlog.replay import FATES, Run, Trial
 from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound
-from acband_configspace.runlog.verdict import VERDICT, Verdict
-from acband_configspace.runlog.words import counted, number, seconds, verdict
+from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
+from acband_configspace.runlog.words import counted, number, seconds
 
 #: More configurations than this make the page slow to open; the CSV file has them all.
 MOST_CONFIGURATIONS = 500

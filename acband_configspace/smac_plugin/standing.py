@@ -12,7 +12,7 @@ from smac.runhistory.runhistory import RunHistory
 
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.runlog.verdict import gain
+from acband_configspace.runlog.words import gain
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.trial_values import cost_of, end_of
 

@@ -30,8 +30,7 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.replay import Run
 from acband_configspace.runlog.report import html_report
-from acband_configspace.runlog.verdict import VERDICT, Verdict
-from acband_configspace.runlog.words import verdict
+from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

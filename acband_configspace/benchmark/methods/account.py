@@ -43,7 +43,7 @@ def compiled(function: Function) -> Function:
 
 
 def drawn_pool(table: RuntimeTable, seed: int, wanted: int) -> tuple[Numbers, Runtimes]:
-    """Return the rows of a pool that the seed draws, and their runtimes as compiled code wants them.
+    """Return the rows of a pool that the seed draws, and their runtimes as compiled code has them.
 
     A table with fewer configurations is used up. The instances are in the order of the seed, too;
     what is read one after the other lies side by side.
