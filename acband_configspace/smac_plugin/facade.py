@@ -32,12 +32,19 @@ from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import RunInterrupted
 from acband_configspace.running import Clock, ScriptReport
-from acband_configspace.smac_plugin.check import rehearse
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
-from acband_configspace.smac_plugin.options import RUNNER_OPTIONS, check_run_options
+from acband_configspace.smac_plugin.options import (
+    OF_DESIGNS,
+    OF_INTENSIFIERS,
+    RUNNER_OPTIONS,
+    check_run_options,
+    configs_of,
+    warn_of_ignored,
+    without_ignored,
+)
 from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
@@ -49,15 +56,13 @@ from acband_configspace.smac_plugin.scenario import (
     validation_keys,
 )
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
-from acband_configspace.smac_plugin.smac_arguments import (
-    OF_DESIGNS,
-    OF_INTENSIFIERS,
-    configs_of,
-    warn_of_ignored,
-    without_ignored,
-)
 from acband_configspace.smac_plugin.trial_values import ToldTrial
-from acband_configspace.smac_plugin.validation import TestResults, Validation, validate
+from acband_configspace.smac_plugin.validation import (
+    TestResults,
+    Validation,
+    rehearse,
+    validate,
+)
 from acband_configspace.smac_plugin.warm_start import WarmStart, digest, earlier_results
 
 logger = logging.getLogger(__name__)
