@@ -90,7 +90,6 @@ class Point:
 
     x: float
     y: float
-    label: str
     tooltip: str
 
 
@@ -133,7 +132,6 @@ def cost_chart(run: Run) -> CostChart | None:
         Point(
             x(lead.since),
             y(best),
-            run.label(lead.configuration),
             f"{run.label(lead.configuration)} has led since {seconds(lead.since)}, "
             f"{counted(lead.n_trials, 'trial')}: {_estimated(e)}, "
             f"by {counted(e.n_common, 'common instance')}",
@@ -259,6 +257,16 @@ class BarChart:
     spans: Sequence[Span]
 
 
+#: What dots stand for.
+KINDS = {
+    "incumbent": "today's incumbent",
+    "on": "goes on",
+    "out": "is out",
+    "waits": "found no group, goes on",
+    "open": "undecided",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Dot:
     """A configuration in a round."""
@@ -266,8 +274,17 @@ class Dot:
     x: float
     y: float
     kind: str
-    """"on", "out", "open" or "waits"; "incumbent" if it leads today."""
+    """One of :data:`KINDS`."""
     tooltip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The way of a configuration from one round to the next."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    is_incumbent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,21 +292,27 @@ class DotChart:
     """Who met whom and who went on: a column for each round."""
 
     x_label: str
+    columns: Sequence[tuple[float, PlayedRound]]
+    """Where each round stands."""
     dots: Sequence[Dot]
     groups: Sequence[tuple[float, float, float]]
     """Where a group stands: its column, its top and its bottom."""
-    paths: Sequence[tuple[str, bool]]
-    """The paths from round to round, and whether they are the incumbent's."""
+    paths: Sequence[Path]
+    """The incumbent's last, so that it is on top."""
     spans: Sequence[Span]
-    kinds: Sequence[str]
-    """Those that occur."""
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of dots that occur."""
+        found = {dot.kind for dot in self.dots}
+        return [kind for kind in KINDS if kind in found]
 
 
 def elimination_chart(run: Run) -> DotChart | BarChart:
     """Return who went on: dots for a small run, bars for a large one."""
     rounds = _shown_rounds(run)
     if max(len(round_.in_play) for round_ in rounds) <= MOST_DOTS:
-        return _dots(run)
+        return dot_chart(run)
     y = _count_scale([len(round_.in_play) for round_ in rounds])
     bars = []
     for left, width, round_ in _columns(run):
@@ -408,39 +431,37 @@ def _round_name(run: Run, round_: PlayedRound) -> str:
 # --- dots -------------------------------------------------------------------------------------
 
 
-def _dots(run: Run) -> DotChart:
-    columns = list(_columns(run))
+def dot_chart(run: Run) -> DotChart:
+    """Return who met whom and who went on, however many they are."""
+    columns = [(left + width / 2, round_) for left, width, round_ in _columns(run)]
     heights: list[dict[int, float]] = []
-    for _, _, round_ in columns:
-        heights.append(dict(heights_of(round_, heights[-1] if heights else {})))
-    top = max(max(column.values()) for column in heights) + 0.7
+    for _, round_ in columns:
+        heights.append(dict(_heights(round_, heights[-1] if heights else {})))
+    top = max((max(column.values()) for column in heights), default=0.0) + 0.7
+    places = [
+        {n: (x, round(50 - 50 * height / top, 3)) for n, height in column.items()}
+        for (x, _), column in zip(columns, heights, strict=True)
+    ]
     dots: list[Dot] = []
     groups: list[tuple[float, float, float]] = []
-    centres = [left + width / 2 for left, width, _ in columns]
-    places = [
-        {n: round(50 - 50 * height / top, 3) for n, height in column.items()} for column in heights
-    ]
-    for x, place, (_, _, round_) in zip(centres, places, columns, strict=True):
+    for place, (x, round_) in zip(places, columns, strict=True):
         name = _round_name(run, round_)
         for group in round_.groups:
-            ys = [place[n] for n in group.members]
+            ys = [place[n][1] for n in group.members]
             groups.append((x, min(ys), max(ys)))
-            dots += [_dot(run, name, group, n, x, place[n]) for n in group.members]
+            dots += [_dot(run, name, group, n, *place[n]) for n in group.members]
         dots += [
-            Dot(x, place[n], "waits", f"{name}: {run.label(n)} found no group and goes on")
+            Dot(*place[n], "waits", f"{name}: {run.label(n)} found no group and goes on")
             for n in round_.carried
         ]
     paths = [
-        (f"M{x} {before[n]}L{next_x} {after[n]}", n == run.incumbent)
-        for (x, next_x), (before, after) in zip(
-            itertools.pairwise(centres), itertools.pairwise(places), strict=True
-        )
+        Path(before[n], after[n], n == run.incumbent)
+        for before, after in itertools.pairwise(places)
         for n in before
         if n in after
     ]
-    paths.sort(key=lambda path: path[1])  # the incumbent's on top
-    kinds = {dot.kind for dot in dots}
-    return DotChart(_x_label(run), dots, groups, paths, _spans(run), sorted(kinds))
+    paths.sort(key=lambda path: path.is_incumbent)
+    return DotChart(_x_label(run), columns, dots, groups, paths, _spans(run))
 
 
 def _dot(run: Run, name: str, group: PlayedGroup, n: int, x: float, y: float) -> Dot:
@@ -456,7 +477,7 @@ def _dot(run: Run, name: str, group: PlayedGroup, n: int, x: float, y: float) ->
     return Dot(x, y, kind, f"{name}: {run.label(n)} {record}, {what}")
 
 
-def heights_of(round_: PlayedRound, before: Mapping[int, float]) -> Iterator[tuple[int, float]]:
+def _heights(round_: PlayedRound, before: Mapping[int, float]) -> Iterator[tuple[int, float]]:
     """Stack the groups of a round around zero, each near where its members come from."""
     blocks = [list(group.members) for group in round_.groups]
     blocks += [[number] for number in round_.carried]

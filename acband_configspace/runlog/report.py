@@ -19,6 +19,7 @@ from acband_configspace._version import __version__
 from acband_configspace.core.ends import End
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.runlog.charts import (
+    KINDS,
     BarChart,
     CostChart,
     DotChart,
@@ -241,21 +242,13 @@ def _difference(run: Run, configuration: int | None) -> str:
 
 # --- rounds -----------------------------------------------------------------------------------
 
-_DOTS = {
-    "incumbent": "today's incumbent",
-    "on": "goes on",
-    "out": "is out",
-    "waits": "found no group, goes on",
-    "open": "undecided",
-}
-
 
 def _elimination(run: Run) -> Section:
     chart = elimination_chart(run)
     n_left_out = len(run.epochs) - len(shown_epochs(run))
     left_out = f" The first {n_left_out:,} passes are not shown." if n_left_out else ""
     if isinstance(chart, DotChart):
-        legend = [(kind, text) for kind, text in _DOTS.items() if kind in chart.kinds]
+        legend = [(kind, KINDS[kind]) for kind in chart.kinds]
         text = f"A column for each round; dots that touch are a group.{left_out}"
     else:
         legend = [("outer", "in the round"), ("inner", "of these, went on")]
