@@ -13,12 +13,15 @@ from ConfigSpace import Configuration, ConfigurationSpace
 
 from acband_configspace.cli.command_lines import Aclib2Command, CommandLine, OldAclibCommand
 from acband_configspace.cli.errors import InputError, Place
-from acband_configspace.cli.files import read_text
+from acband_configspace.cli.files import ListedInstance, listed_instances, read_text
 from acband_configspace.cli.results import AclibResult
-from acband_configspace.cli.scenario.assignments import Assignments, plain_key, read_assignments
+from acband_configspace.cli.scenario.assignments import (
+    Assignments,
+    number,
+    plain_key,
+    read_assignments,
+)
 from acband_configspace.cli.scenario.description import ScenarioFile
-from acband_configspace.cli.scenario.instances import ListedInstance, listed_instances
-from acband_configspace.cli.scenario.values import number
 from acband_configspace.cli.spaces.formats import read_space
 
 _KEYS = {

@@ -18,7 +18,7 @@ from acband_configspace.cli.command_lines import (
     fields_in,
 )
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
-from acband_configspace.cli.files import locate, read_text
+from acband_configspace.cli.files import found_instances, locate, read_text
 from acband_configspace.cli.results import (
     AclibResult,
     IraceResult,
@@ -26,10 +26,8 @@ from acband_configspace.cli.results import (
     PatternResult,
     ResultReader,
 )
-from acband_configspace.cli.scenario.assignments import Assignment
-from acband_configspace.cli.scenario.description import ScenarioFile
-from acband_configspace.cli.scenario.instances import found_instances
-from acband_configspace.cli.scenario.values import (
+from acband_configspace.cli.scenario.assignments import (
+    Assignment,
     choice,
     number,
     parsed_value,
@@ -37,8 +35,8 @@ from acband_configspace.cli.scenario.values import (
     truth,
     whole,
 )
-from acband_configspace.cli.spaces.formats import read_space
-from acband_configspace.cli.spaces.inline import read_inline
+from acband_configspace.cli.scenario.description import ScenarioFile
+from acband_configspace.cli.spaces.formats import read_inline, read_space
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -38,11 +38,11 @@ from acband_configspace.cli.spaces.expressions import (
     ExpressionError,
     Or,
     Relation,
+    Simplifier,
     joined,
     names_in,
 )
 from acband_configspace.cli.spaces.parameters import AnyHyperparameter, Parameter
-from acband_configspace.cli.spaces.simplifying import Simplifier
 
 #: How many random configurations are tried to find one that is not forbidden.
 TRIES = 2_000
