@@ -1,4 +1,4 @@
 """The command line: reads the files people have, and calls the facade.
 
-Scenario files are data: nothing that stands in one is executed but the command it names.
+Scenario files are data: nothing in one is executed but the command it names.
 """

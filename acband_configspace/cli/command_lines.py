@@ -14,7 +14,7 @@ from acband_configspace.cli.spaces.parameters import number_text
 
 #: Values that mean a switch is on, or off.
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
-#: What may stand in braces in a command, and what in the text of a parameter.
+#: What may be in braces in a command, and what in the text of a parameter.
 COMMAND_FIELDS = ("parameters", "instance", "seed", "cutoff")
 PARAMETER_FIELDS = ("name", "value")
 #: The cutoff where a call format asks for one and the scenario has none: SMAC's own "infinity".
@@ -66,7 +66,7 @@ class TemplateCommand:
     on: tuple[str, ...] | None = None
     off: tuple[str, ...] | None = None
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """How some parameters are written that are exceptions."""
+    """The parameters that are written in ways of their own."""
     folder: str | None = None
     """Where instances are that are named relative to it."""
     shell: bool = False
@@ -153,7 +153,7 @@ class Aclib2Command:
     tells_cutoff = True
     command: tuple[str, ...]
     switches: Mapping[str, str] = field(default_factory=dict)
-    """What stands in place of some parameters' names."""
+    """What replaces the names of some parameters."""
 
     def words(
         self, values: Values, instance: str | None, seed: int | None, cutoff: float | None

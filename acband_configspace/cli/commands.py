@@ -181,7 +181,7 @@ def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output
 
 @contextmanager
 def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
-    """Connect to the cluster that was asked for, if one was; SLURM's jobs get so many cores."""
+    """Connect to the cluster that was asked for, if one was; each of SLURM's jobs gets ``cores``."""
     if arguments.scheduler and arguments.slurm:
         raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
     if arguments.scheduler:

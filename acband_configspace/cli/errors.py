@@ -34,7 +34,7 @@ EXIT_CODES = """exit codes:
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a user's input something stands: a line of a file, or the command line."""
+    """A place in a user's input: a line of a file, or the command line."""
 
     source: str
     line: int | None = None
@@ -48,7 +48,7 @@ class Place:
         return self.source if self.line is None else f"{self.source}:{self.line}"
 
 
-#: What stands in no file.
+#: The place of what is in no file.
 COMMAND_LINE = Place("command line")
 
 

@@ -14,7 +14,7 @@ from acband_configspace.cli.errors import InputError, Place
 
 @dataclass(frozen=True)
 class Line:
-    """A line that says something, without its comment."""
+    """A line that is not empty, without its comment."""
 
     text: str
     place: Place
@@ -49,7 +49,7 @@ def meaningful_lines(text: str, source: Path | str) -> Iterator[Line]:
 
 
 def without_comment(line: str) -> str:
-    """Return a line up to the first ``#`` that stands outside double quotes."""
+    """Return a line up to the first ``#`` outside double quotes."""
     if "#" not in line:
         return line
     if '"' not in line:
@@ -115,7 +115,7 @@ def listed_names(path: Path) -> list[str]:
 def listed_instances(path: Path, *, comments: bool = False) -> list[ListedInstance]:
     """Return the instances of a file whose lines may say more than the name.
 
-    A name with spaces stands in quotes; what follows it belongs to the instance, except for
+    A name with spaces is in quotes; what follows it belongs to the instance, except for
     ``comments`` after a ``#``.
     """
     found: dict[str, ListedInstance] = {}

@@ -164,7 +164,7 @@ class PatternResult:
 
 @dataclass(frozen=True)
 class LastNumber:
-    """The last number of the output, wherever it stands."""
+    """The last number of the output, wherever it is."""
 
     def __call__(self, text: str, code: int) -> ScriptReport | None:
         """Return the report; without a number the run has crashed."""

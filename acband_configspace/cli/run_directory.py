@@ -14,7 +14,7 @@ from acband_configspace.cli.errors import InputError, Place
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.reading import kind_of, read_scenario
 
-#: Beside the journal: what ``acband run`` was told.
+#: The file beside the journal that says what ``acband run`` was told.
 RECORD = "acband.json"
 
 
@@ -111,7 +111,7 @@ def scenario_of_run(
     """Read the scenario of a run again, as it was given then, or another one.
 
     Relative paths mean what they meant then. ``test_instances``, a list in the scenario's own
-    format, stands in for the scenario's.
+    format, replaces those of the scenario.
     """
     changes: dict[str, str] = {}
     if test_instances is not None:
@@ -145,5 +145,5 @@ def incumbent_of(directory: Path) -> dict[str, Any]:
 
     run = Run.load(directory)
     if run.problem is not None:
-        raise NoRunError(f"who leads in {directory} cannot be told: {run.problem}")
+        raise NoRunError(f"it is not known who leads in {directory}: {run.problem}")
     return dict(run.default if run.incumbent is None else run.values(run.incumbent))

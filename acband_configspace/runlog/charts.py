@@ -1,4 +1,4 @@
-"""The geometry of the report's charts: where things stand, in per cent of the drawing area.
+"""The geometry of the report's charts: where things are, in per cent of the drawing area.
 
 Texts are placed by the page, in its own size, and lines keep their width: so a picture is as wide
 as the page and can be read on a telephone.
@@ -20,7 +20,7 @@ from acband_configspace.runlog.words import counted, number, seconds
 MOST_DOTS = 64
 #: Of a run with more rounds than this the last ones are shown: columns would be too narrow.
 MOST_COLUMNS = 120
-#: At most about so many names stand below the columns.
+#: About how many names there may be below the columns.
 MOST_NAMES = 12
 #: From this ratio of the largest value to the smallest on, an axis is logarithmic.
 LOG_RATIO = 12.0
@@ -54,7 +54,7 @@ class Scale:
         return round(100 * min(1.0, max(0.0, share)), 3)
 
     def ticks(self, *, most: int = 6, whole: bool = False) -> list[float]:
-        """Return round values to mark, at most about so many."""
+        """Return round values to mark, about ``most`` of them at most."""
         if self.log:
             return _log_ticks(self.low, self.high, most)
         return _linear_ticks(self.low, self.high, most, whole=whole)
@@ -293,10 +293,10 @@ class DotChart:
 
     x_label: str
     columns: Sequence[tuple[float, PlayedRound]]
-    """Where each round stands."""
+    """The place of each round."""
     dots: Sequence[Dot]
     groups: Sequence[tuple[float, float, float]]
-    """Where a group stands: its column, its top and its bottom."""
+    """The place of each group: its column, its top and its bottom."""
     paths: Sequence[Path]
     """The incumbent's last, so that it is on top."""
     spans: Sequence[Span]
@@ -385,7 +385,7 @@ def _shown_rounds(run: Run) -> list[PlayedRound]:
 
 
 def _columns(run: Run) -> Iterator[tuple[float, float, PlayedRound]]:
-    """Yield where each round stands; there is a gap after each epoch."""
+    """Yield the place of each round; there is a gap after each epoch."""
     epochs = shown_epochs(run)
     total = sum(len(epoch.rounds) for epoch in epochs) + 0.5 * (len(epochs) - 1)
     left = 0.0

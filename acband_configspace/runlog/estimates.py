@@ -157,7 +157,7 @@ class Estimator:
 
     Its own mean is over all instances that it has met. Any other costs as much more or less as it
     did on the instances that both have met: instances differ more than configurations do. Only
-    where two never met (as in the paper's schedule) their own means have to do.
+    where two never met (as in the paper's schedule) must their own means do.
     """
 
     def __init__(self, known: Known, incumbent: int, others: Iterable[int] = ()) -> None:

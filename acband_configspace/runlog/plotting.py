@@ -99,7 +99,7 @@ def _label_columns(ax: Axes, chart: DotChart) -> None:
     )
     ax.tick_params(axis="x", length=0, labelsize=7, rotation=90 if len(chart.columns) > 30 else 0)
     ax.set_xlabel(f"{chart.x_label}; below each: its races")
-    above = ax.get_xaxis_transform()  # names stand at the same height in every picture
+    above = ax.get_xaxis_transform()  # names are at the same height in every picture
     for number, span in enumerate(chart.spans):
         if number % 2 == 0:
             ax.axvspan(span.left, span.left + span.width, color="0.96", zorder=0, linewidth=0)
@@ -145,7 +145,7 @@ def plot_incumbent(
     ax.set_xlim(0, max(run.elapsed, 1e-9))
     ax.set_xlabel("seconds since the start")
     ax.set_ylabel("mean run time (s)" if run.racing else f"mean {run.header.objective}")
-    # Below, where no number of an incumbent stands.
+    # Below, where no number of an incumbent is.
     ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     return ax
 

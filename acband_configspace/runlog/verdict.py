@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The journal's note that holds one.
 VERDICT = "verdict"
-#: An interval is given from so many instances on: from fewer it would say little.
+#: The fewest instances for which an interval is given: from fewer it would say little.
 ENOUGH_PAIRS = 5
 #: How often the instances are drawn again for an interval.
 N_RESAMPLES = 2000
@@ -65,7 +65,7 @@ class Verdict:
     racing: bool
     """Whether costs are run times, in seconds."""
     par: float
-    """With ``racing``: a run that met the cutoff costs so many times the cutoff."""
+    """With ``racing``: what a run that met the cutoff costs, in cutoffs."""
     incumbent_mean: float
     """Of the costs; of run times, cutoffs counted once."""
     default_mean: float
@@ -251,7 +251,7 @@ def _wilcoxon(own: Floats, other: Floats) -> float:
 def verdict(run: Run) -> str:
     """Return how much better than the default the incumbent is, in a sentence or two."""
     if run.problem is not None:
-        return f"Who leads cannot be told: {run.problem}."
+        return f"It is not known who leads: {run.problem}."
     if run.incumbent is None:
         return "No configuration has finished a race yet."
     comparison = run.comparison

@@ -65,25 +65,25 @@ def gain(
     divided = min(default, incumbent) > 0 if is_ratio is None else is_ratio
     worse = incumbent > default
 
-    def told(figure: float) -> float:
+    def amount(figure: float) -> float:
         return _amount(figure, is_ratio=divided, racing=racing, worse=worse)
 
     def in_words(amount: float) -> str:
         return _in_words(amount, is_ratio=divided, racing=racing)
 
-    text = in_words(told(default / incumbent if divided else default - incumbent))
+    text = in_words(amount(default / incumbent if divided else default - incumbent))
     if divided and racing:
         text = f"{text} times as {'slow' if worse else 'fast'} as the default"
     else:
         text = f"{text} {'more' if worse else 'less'} than the default"
     if interval is not None:
-        low, high = sorted(map(told, interval))
+        low, high = sorted(map(amount, interval))
         text += f" (95 % interval {in_words(low)} to {in_words(high)})"
     return text
 
 
 def _amount(figure: float, *, is_ratio: bool, racing: bool, worse: bool) -> float:
-    """Return a figure as it is told: a speed-up, a share saved, or a difference."""
+    """Return a figure as people are told it: a speed-up, a share saved, or a difference."""
     if is_ratio and racing:
         return 1 / figure if worse else figure
     saved = 1 - 1 / figure if is_ratio else figure

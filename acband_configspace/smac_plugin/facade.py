@@ -131,7 +131,7 @@ class ACBandFacade(RandomFacade):
     dask_client : Client | None
         Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
         ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
-        trial for each thread. Workers may come and go, but only so many tasks are sent as there
+        trial for each thread. Workers may come and go, but no more tasks are sent than there
         is room for: a cluster that adapts to demand needs a minimum. The client stays open.
     worker_timeout : float
         How many seconds to wait for workers when the cluster has none, before giving up.

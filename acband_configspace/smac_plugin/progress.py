@@ -36,7 +36,7 @@ from acband_configspace.smac_plugin.trial_values import cost_of, end_of
 REFRESH_INTERVAL = 0.2
 #: How wide the bar may be, in characters.
 LEAST_BAR, LONGEST_BAR = 5, 30
-#: So many values of a configuration are told.
+#: How many values of a configuration are shown.
 MOST_VALUES = 8
 
 
@@ -161,7 +161,7 @@ class Progress(JupyterMixin):
 
     @property
     def share(self) -> float:
-        """The share of the run that is over, by time or by races, as well as can be told."""
+        """The share of the run that is over, by time or by races, as far as that is known."""
         if self.finished:
             return 1.0
         if math.isfinite(self.limit):

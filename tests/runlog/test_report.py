@@ -164,7 +164,7 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
 
     write_run(tmp_path, Settings(statistic=Own()))
     page = html_report(tmp_path)
-    assert "Who leads cannot be told: it was judged by a statistic" in page
+    assert "It is not known who leads: it was judged by a statistic" in page
     assert "&lt;my own&gt;" in page
 
 

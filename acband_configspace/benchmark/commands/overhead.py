@@ -5,7 +5,7 @@ telling, journal and saving included. Memory is the growth of the process over t
 
 With ``--resume`` it measures what it takes to resume a long run, too: seconds and memory, by race.
 These races are made up, so that no target is called: the engine chooses them, and the journal is
-written as in a run. What resuming itself holds is told from what the run holds that goes on: the
+written as in a run. What resuming holds is told apart from what the run itself goes on to hold: the
 run history, the configurations and the engine's memory, without which nothing can be decided.
 """
 
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--smac-trials", type=int, nargs="*", default=[500, 1_000], help="for RandomFacade"
     )
-    parser.add_argument("--resume", type=int, metavar="RACES", help="resume runs of so many races")
+    parser.add_argument("--resume", type=int, metavar="RACES", help="resume runs of this length")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -146,7 +146,7 @@ def _print_resuming(n_races: int) -> bool:
 
 
 def measure_resuming(n_races: int, *, racing: bool, k: int) -> Resumed:
-    """Return what it takes to resume a run after so many races."""
+    """Return what it takes to resume a run of ``n_races`` races."""
     with tempfile.TemporaryDirectory() as folder:
         _in_process(_write, folder, n_races, racing, k)
         seconds, n_races, n_trials = _in_process(_time, folder, racing, k)

@@ -1,7 +1,7 @@
 """What runs cost: looked up in compiled code, each second of a run paid for once.
 
 There are two accounts. A method may ask for more runs than a table has instances; they then come
-again. Who runs a solver would not run it again where the result is known, so the CPU time we report
+again. Nobody would run a solver again where the result is known, so the CPU time that we report
 pays for each pair of a configuration and an instance once. The other account takes an instance
 that comes again for a fresh one, as its authors' proofs do.
 

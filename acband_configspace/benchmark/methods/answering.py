@@ -77,7 +77,7 @@ def from_words(surrogate: Surrogate, words: Sequence[str]) -> Configuration:
     """Return the configuration of ``name value name value …`` with such names.
 
     Names may have a dash before them. Categories are given by their number. What a program says of
-    inactive parameters is not heard.
+    inactive parameters is ignored.
     """
     said = {name.lstrip("-"): word for name, word in zip(words[::2], words[1::2], strict=True)}
     values = {}

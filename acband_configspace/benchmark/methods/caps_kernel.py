@@ -40,11 +40,11 @@ class Rules(NamedTuple):
     n_measured: int
     """b: on how many instances the cap of a configuration is measured."""
     n_to_complete: int
-    """⌈(1 - 3δ/4) b⌉: so many of them must be completed; the longest of these is the cap τ."""
+    """⌈(1 - 3δ/4) b⌉: how many of them must be completed; the longest of these is the cap τ."""
     work_step: float
     """Seconds for which a run is continued before it is the next one's turn."""
     reject_factor: float
-    """Measuring a cap is given up once it has cost so many times b T."""
+    """Measuring a cap is given up once it has cost this times b T."""
     epsilon: float
     zeta: float
     n_configs: int
@@ -216,7 +216,7 @@ def run_threads(race: Race, rules: Rules, members: Whole, pauses: bool) -> int:
 
 @compiled
 def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Whole:
-    """Let all threads take turns until so many have measured their cap; return these, in order.
+    """Let all threads take turns until enough have measured their cap; return these, in order.
 
     Their code for "guess the best configurations". A thread that has its cap goes on with its
     second phase while the others measure theirs.

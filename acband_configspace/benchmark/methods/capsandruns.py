@@ -157,7 +157,7 @@ class ImpatientCapsAndRuns:
 
     @property
     def _n_checked(self) -> int:
-        """b': on so many instances the precheck measures a cap, and on as many a mean."""
+        """b': on how many instances the precheck measures a cap, and on how many more a mean."""
         return math.ceil(32.1 * math.log(2 * len(self.batch_ends()) / self._failure))
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:

@@ -24,7 +24,7 @@ PAPER_N_MAX = 200
 
 @dataclass(frozen=True)
 class Rung:
-    """One step of a bracket: so many configurations, each on so many instances in all."""
+    """One step of a bracket: some configurations, each on the same instances."""
 
     n_configs: int
     n_instances: int
@@ -252,14 +252,14 @@ class AnytimeHalving:
         return brackets.result()
 
     def bracket(self, n_configs: int, n_instances: int) -> list[Rung]:
-        """Return the rungs of a bracket of so many configurations; the last one leaves a winner."""
+        """Return the rungs of a bracket; the last one leaves a winner."""
         steps = [Rung(n_configs, 1)]
         while (size := steps[-1].n_configs // self.eta) >= 2:
             steps.append(Rung(size, min(steps[-1].n_instances * self.eta, n_instances)))
         return steps
 
     def largest(self, table: RuntimeTable, n_trials: int) -> int:
-        """Return how many configurations a bracket of at most so many trials can have."""
+        """Return how many configurations a bracket of at most these trials can have."""
 
         def trials(n_configs: int) -> int:
             steps = self.bracket(n_configs, table.n_instances)

@@ -79,7 +79,7 @@ class LeapsAndBounds:
         return result_from(account, rows, int(means.argmin()), phases=phase)
 
     def _n_runs(self, n: int, phase: int) -> int:
-        """Return b: so many runs bound the mean of each of n configurations in a phase."""
+        """Return b: how many runs bound the mean of each of n configurations in a phase."""
         failure = 120 * n * phase * (phase + 1) / self.zeta
         return math.ceil(44 * math.log(failure) / (self.capped_share * self.epsilon**2))
 

@@ -57,7 +57,7 @@ def drawn_order(table: RuntimeTable, seed: int) -> tuple[Numbers, Numbers]:
 
 
 def check_probabilities(method: object, *names: str) -> None:
-    """Refuse a method some of whose options are no probabilities."""
+    """Refuse a method with an option that is not a probability but should be."""
     for name in names:
         probability(name, getattr(method, name))
 

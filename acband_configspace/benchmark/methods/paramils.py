@@ -27,7 +27,7 @@ from acband_configspace.benchmark.methods.answering import (
 from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
-#: ParamILS knows lists of values only: numbers get so many, evenly on their scale, and the default.
+#: How many values a number gets, evenly on its scale, beside its default: ParamILS knows only lists.
 N_VALUES = 7
 #: Seconds after which it is to end by itself; a little later it is given up.
 PATIENCE = 600.0

@@ -35,7 +35,7 @@ N_DOUBLINGS = math.log2(1e6)
 BINS_PER_DOUBLING, DOUBLINGS = 8, 12
 #: Room for the queue of a configuration, of at most ⌈25 log2(t log2 r)⌉ runs: 900 for t = 2^30.
 QUEUE_ROOM = 1024
-#: A bound is computed anew after the configuration's run, and for all after so many runs.
+#: A bound is computed anew after each run of its configuration, and all of them this often.
 REFRESH = 1000
 
 
@@ -215,7 +215,7 @@ def procrastinate_with_confidence(
     edges: Floats,
     account: Account,
 ) -> int:
-    """Run until a configuration has begun so many runs for each in its queue; return it."""
+    """Run until a configuration has begun enough runs for each in its queue; return it."""
     n = runtimes.shape[0]
     counts = np.zeros((n, len(edges)), dtype=np.int64)  # of runs, by their time so far
     started = np.zeros(n, dtype=np.int64)

@@ -67,7 +67,7 @@ class SatSolver:
         return CommandTarget(self.name, to_arguments=self.to_arguments)
 
     def seconds(self, report: RacerReport, cutoff: float) -> float:
-        """Return the CPU time. The exit code says SAT or UNSAT, so it is no failure."""
+        """Return the CPU time. The exit code says SAT or UNSAT: it is not a failure."""
         if report.status in (End.CUTOFF, End.MEMORY):
             return float("inf")
         if _ANSWER.search(report.output) is None:

@@ -111,7 +111,7 @@ class PythonFile:
 
 
 def drawn_values(space: ConfigurationSpace, count: int, seed: int) -> list[Values]:
-    """Return the values of so many configurations: the default, then uniformly drawn ones."""
+    """Return the values of ``count`` configurations: the default, then uniformly drawn ones."""
     space.seed(seed)
     drawn = space.sample_configuration(max(2, count))[: count - 1]
     return [_plain(one) for one in (space.get_default_configuration(), *drawn)]

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 INACTIVE = -1.0
 N_TREES = 60
 N_FOLDS = 5
-#: Runtimes are not told apart below this, in seconds: clocks and processes do not either.
+#: Seconds below which runtimes are not told apart: clocks and processes cannot do so either.
 SHORTEST = 1e-3
 
 
@@ -83,7 +83,7 @@ class Surrogate:
 
     @cached_property
     def _weights(self) -> Floats:
-        # An instance that takes no time at all must not weigh nothing: weights are divided by.
+        # Not even an instance that takes no time may have the weight zero: weights are divided by.
         means = np.maximum(_capped(self.table).mean(axis=0), SHORTEST)
         weights: Floats = np.sqrt(means / means.mean())
         return weights

@@ -116,7 +116,7 @@ class Assignments:
         return replace(assignment, value=text) if text else None
 
     def place(self, key: str) -> Place:
-        """Return where a key stands, or should stand."""
+        """Return where a key is, or should be."""
         found = self.get(key)
         return Place.of(self.path) if found is None else found.place
 

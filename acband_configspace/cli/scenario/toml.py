@@ -74,7 +74,7 @@ success = [10, 20]              # exit codes of a run that came to its end (defa
 minimise = "cpu time"           # or "wall time", or "cost"
 cutoff = 5                      # seconds for a run
 # memory = 2000                 # MB for a run
-# pattern = 'cost: (\\S+)'       # with "cost": where it stands in the output (default: last number)
+# pattern = 'cost: (\\S+)'       # with "cost": where it is in the output (default: last number)
 # written."odd-one" = "+odd:{value}"  # a parameter that is written in its own way
 # deterministic = true          # the seed does not matter
 
@@ -174,7 +174,7 @@ class _Tables:
 
 
 def _lines_of_keys(text: str) -> dict[tuple[str, str | None], int]:
-    """Return where tables and keys stand; tomllib does not tell."""
+    """Return the lines of tables and keys, which tomllib does not tell."""
     lines: dict[tuple[str, str | None], int] = {}
     table = ""
     for number_, line in enumerate(text.split("\n"), 1):

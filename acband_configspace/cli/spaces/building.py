@@ -50,7 +50,7 @@ TRIES = 2_000
 
 @dataclass(frozen=True)
 class Placed:
-    """A condition on ``child``, or a forbidden combination, and where it stands."""
+    """A condition on ``child``, or a forbidden combination, and its place."""
 
     expression: Expression
     place: Place

@@ -156,7 +156,7 @@ def parameter_of(hyperparameter: AnyHyperparameter) -> Parameter:
 
 
 def lost(hyperparameter: AnyHyperparameter) -> str | None:
-    """Return what of a hyperparameter the text formats cannot say, if anything."""
+    """Return what the text formats cannot say of a hyperparameter, if anything."""
     if getattr(hyperparameter, "weights", None) is not None:
         return f"{hyperparameter.name}: the weights of its values"
     uniform = (UniformFloatHyperparameter, UniformIntegerHyperparameter)
@@ -197,7 +197,7 @@ class Written:
 
     text: str
     notes: tuple[str, ...] = ()
-    """What of the space the format does not keep, in words."""
+    """What the format does not keep of the space, for people to read."""
     beside: dict[str, str] = field(default_factory=dict)
     """Further files that belong to it: from the ending of the name to the text."""
 

@@ -29,7 +29,7 @@ class Token:
     text: str = ""
 
 
-#: How deeply parentheses may be nested: more is no condition but an attack on the parser.
+#: How deeply parentheses may be nested: more is not a condition but an attack on the parser.
 DEEPEST = 100
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -90,7 +90,7 @@ def _r_tokens(text: str) -> list[Token]:
             negative = value == "-"
             continue
         if negative and kind != "number":
-            raise ExpressionError(f"'-' must stand before a number in {text.strip()!r}")
+            raise ExpressionError(f"'-' must come before a number in {text.strip()!r}")
         tokens.append(_r_token(kind, value, negative, text))
         negative = False
     return [*tokens, Token("end")]

@@ -113,9 +113,7 @@ def _parameter(match: re.Match[str], place: Place) -> Parameter:
     else:
         kind, log = _TYPES[type_.lower()], flags == "log"
         if flags not in ("", "log"):
-            raise InputError(
-                place, f"unknown word {flags!r} at the end; only 'log' may stand there"
-            )
+            raise InputError(place, f"unknown word {flags!r} at the end; only 'log' may be there")
     if in_braces is not (kind in ("categorical", "ordinal")):
         brackets = "[lower, upper]" if in_braces else "{value, value, …}"
         raise InputError(place, f"the domain of a parameter of type {kind} must be {brackets}")
@@ -223,7 +221,7 @@ def _line(parameter: Parameter, *, new: bool) -> str:
     return f"{name}{type_} [{lower}, {upper}] [{default}]{flags}"
 
 
-#: So many whole numbers may stand in a list where the old format has no "<".
+#: How many whole numbers may be listed where the old format has no "<".
 LONGEST_LIST = 1000
 
 
