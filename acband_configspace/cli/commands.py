@@ -181,7 +181,7 @@ def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output
 
 @contextmanager
 def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
-    """Connect to the cluster that was asked for, if one was; each of SLURM's jobs gets ``cores``."""
+    """Connect to the cluster that was asked for, if any; each of SLURM's jobs gets ``cores``."""
     if arguments.scheduler and arguments.slurm:
         raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
     if arguments.scheduler:
@@ -402,7 +402,7 @@ def convert(arguments: argparse.Namespace) -> None:
     if target is None and path.suffix.lower() == ".txt":
         target = "irace"
     if target is None:
-        raise InputError(Place.of(path), f"say the format with --to: {', '.join(FORMATS)}")
+        raise InputError(Place.of(path), f"give the format with --to: {', '.join(FORMATS)}")
     space = read_space(arguments.input, format_name=arguments.source)
     written = write_space(space, path, format_name=target)
     path.write_text(written.text, encoding="utf-8")

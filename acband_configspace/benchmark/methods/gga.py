@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from ConfigSpace import Configuration
@@ -28,6 +28,7 @@ class GGA:
     (none is known for these spaces), so that each value is inherited on its own.
     """
 
+    name: ClassVar[str] = "GGA"
     population: int = 100
     tournament: int = 8
     n_generations: int = 100
@@ -38,11 +39,6 @@ class GGA:
     def __post_init__(self) -> None:
         whole_number("population", self.population, at_least=4)
         whole_number("tournament", self.tournament, at_least=2)
-
-    @property
-    def name(self) -> str:
-        """As its paper calls it."""
-        return "GGA"
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Breed until the CPU time is used up."""

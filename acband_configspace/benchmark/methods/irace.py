@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ConfigSpace.hyperparameters import (
     CategoricalHyperparameter,
@@ -64,10 +64,7 @@ class Irace:
     irace takes a part to see how long runs are. The default configuration is among the first.
     """
 
-    @property
-    def name(self) -> str:
-        """As it is called."""
-        return "irace"
+    name: ClassVar[str] = "irace"
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Run irace in a folder that is removed afterwards; it asks us for every run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class LeapsAndBounds:
     rule, for about 1.4 times the CPU time.)
     """
 
+    name: ClassVar[str] = "LeapsAndBounds"
     alpha: float = 0.05
     zeta: float = 0.1
     capped_share: float = 0.2
@@ -50,11 +52,6 @@ class LeapsAndBounds:
         check_probabilities(self, "alpha", "zeta", "capped_share", "epsilon")
         if not self.growth > 1:
             raise ValueError(f"growth must be above 1 but got {self.growth!r}")
-
-    @property
-    def name(self) -> str:
-        """As its paper calls it."""
-        return "LeapsAndBounds"
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Raise θ until a configuration's mean is known to be below it."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
@@ -27,7 +27,7 @@ from acband_configspace.benchmark.methods.answering import (
 from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
-#: How many values a number gets, evenly on its scale, beside its default: ParamILS knows only lists.
+#: ParamILS knows only lists: how many values a number gets, evenly on its scale, and its default.
 N_VALUES = 7
 #: Seconds after which it is to end by itself; a little later it is given up.
 PATIENCE = 600.0
@@ -53,10 +53,7 @@ class ParamILS:
     :data:`N_VALUES` values.
     """
 
-    @property
-    def name(self) -> str:
-        """As it is called."""
-        return "ParamILS"
+    name: ClassVar[str] = "ParamILS"
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Run it in a folder that is removed afterwards; it asks us for every run."""
@@ -106,7 +103,7 @@ def _run_until_over(folder: Path, runs: Runs) -> None:
         try:
             while child.poll() is None and not runs.is_over:
                 if time.monotonic() > deadline:
-                    raise CannotRunError("ParamILS waits for something that never comes")
+                    raise CannotRunError(f"ParamILS did not end within {PATIENCE:g} s")
                 time.sleep(0.02)
             if child.returncode and not runs.is_over:
                 errors.seek(0)

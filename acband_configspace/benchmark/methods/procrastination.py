@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,6 +50,7 @@ class StructuredProcrastination:
     guarantee holds for δ = 0.2 (with ε = 0.2, ζ = 0.1). What a run had before is not paid again.
     """
 
+    name: ClassVar[str] = "SP"
     alpha: float = 0.05
     zeta: float = 0.1
     capped_share: float = 0.2
@@ -56,11 +58,6 @@ class StructuredProcrastination:
 
     def __post_init__(self) -> None:
         check_probabilities(self, "alpha", "zeta", "capped_share", "epsilon")
-
-    @property
-    def name(self) -> str:
-        """By its initials."""
-        return "SP"
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Simulate until the guarantee holds."""
@@ -158,17 +155,13 @@ class ProcrastinationWithConfidence:
     run had before it was put off is not paid again.
     """
 
+    name: ClassVar[str] = "SPC"
     alpha: float = 0.05
     zeta: float = 0.1
     capped_share: float = 0.2
 
     def __post_init__(self) -> None:
         check_probabilities(self, "alpha", "zeta", "capped_share")
-
-    @property
-    def name(self) -> str:
-        """By its initials."""
-        return "SPC"
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Simulate until one configuration has begun enough runs."""

@@ -347,7 +347,7 @@ def _texts(given: Assignment, fields: Sequence[str]) -> tuple[str, ...]:
     values = given.value if isinstance(given.value, list) else [given.value]
     for value in values:
         if not isinstance(value, str):
-            raise InputError(given.place, f"{given.key} must be texts but got {value!r}")
+            raise InputError(given.place, f"{given.key} must hold texts but got {value!r}")
         for name in fields_in(value):
             if name not in fields:
                 listed = ", ".join(f"{{{field}}}" for field in fields)

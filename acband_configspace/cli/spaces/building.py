@@ -65,8 +65,20 @@ def placed(parse: Callable[[], Expression], place: Place, child: str | None = No
         raise InputError(place, str(error)) from None
 
 
+Parameters = dict[str, tuple[Parameter, Place]]
+"""By their names, with their places."""
+
+
+def add_parameter(parameters: Parameters, parameter: Parameter, place: Place) -> None:
+    """Add a parameter, which must be described once."""
+    if parameter.name in parameters:
+        before = parameters[parameter.name][1].line
+        raise InputError(place, f"{parameter.name} is described in line {before} already")
+    parameters[parameter.name] = parameter, place
+
+
 def build_space(
-    parameters: Mapping[str, tuple[Parameter, Place]],
+    parameters: Parameters,
     conditions: Sequence[Placed] = (),
     forbidden: Sequence[Placed] = (),
     *,

@@ -11,7 +11,7 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import meaningful_lines, read_text
-from acband_configspace.cli.spaces.building import Placed, build_space, placed
+from acband_configspace.cli.spaces.building import Parameters, Placed, build_space, placed
 from acband_configspace.cli.spaces.irace import looks_like_irace, read_irace, write_irace
 from acband_configspace.cli.spaces.parameters import Kind, Parameter, Written
 from acband_configspace.cli.spaces.parser import parse_r
@@ -114,7 +114,7 @@ def read_inline(table: Mapping[str, tuple[Any, Place]]) -> ConfigurationSpace:
     A range of whole numbers is an integer's. ``forbidden`` is a list of conditions that no
     configuration may fulfil. Conditions are written as irace has them.
     """
-    parameters: dict[str, tuple[Parameter, Place]] = {}
+    parameters: Parameters = {}
     conditions: list[tuple[str, str, Place]] = []
     clauses: list[tuple[str, Place]] = []
     for name, (value, place) in table.items():

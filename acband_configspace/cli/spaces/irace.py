@@ -13,7 +13,9 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values
 from acband_configspace.cli.spaces.building import (
+    Parameters,
     Placed,
+    add_parameter,
     build_space,
     conditions_of,
     forbidden_of,
@@ -65,7 +67,7 @@ def read_irace(
     them. ``forbidden`` are lines of a file of their own, beside those in ``[forbidden]``. How
     parameters are passed (irace's switches) is kept in their ``meta``.
     """
-    parameters: dict[str, tuple[Parameter, Place]] = {}
+    parameters: Parameters = {}
     conditions: list[tuple[str, str, Place]] = []
     clauses = list(forbidden)
     section = ""
@@ -81,10 +83,7 @@ def read_irace(
             _check_global(line)
         else:
             parameter, condition = _parameter(line, defaults or {})
-            if parameter.name in parameters:
-                before = parameters[parameter.name][1].line
-                raise InputError(line.place, f"{parameter.name} was described in line {before}")
-            parameters[parameter.name] = parameter, line.place
+            add_parameter(parameters, parameter, line.place)
             if condition is not None:
                 conditions.append((parameter.name, condition, line.place))
     if not parameters:

@@ -16,7 +16,9 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values, unquoted
 from acband_configspace.cli.spaces.building import (
+    Parameters,
     Placed,
+    add_parameter,
     build_space,
     conditions_of,
     forbidden_of,
@@ -68,16 +70,12 @@ def is_new_pcs(text: str) -> bool:
 
 def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
     """Return the space of a PCS file, old or new, even if it mixes them."""
-    parameters: dict[str, tuple[Parameter, Place]] = {}
+    parameters: Parameters = {}
     conditions: list[Line] = []
     forbidden: list[Line] = []
     for line in meaningful_lines(text, source):
         if match := _PARAMETER.match(line.text):
-            parameter = _parameter(match, line.place)
-            if parameter.name in parameters:
-                before = parameters[parameter.name][1].line
-                raise InputError(line.place, f"{parameter.name} was described in line {before}")
-            parameters[parameter.name] = parameter, line.place
+            add_parameter(parameters, _parameter(match, line.place), line.place)
         elif line.text.startswith("{") and line.text.endswith("}"):
             forbidden.append(line)
         elif re.match(r'^("[^"]*"|[^\s|"]+)\s*\|', line.text):
@@ -137,7 +135,7 @@ def _number(name: str, text: str, place: Place) -> float:
 class _Expressions:
     """Reads conditions and forbidden clauses once all parameters are known."""
 
-    def __init__(self, parameters: dict[str, tuple[Parameter, Place]]) -> None:
+    def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
         self._odd_names = odd_names_of(parameters)
 
