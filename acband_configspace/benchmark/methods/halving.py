@@ -5,8 +5,8 @@ With a budget as Brandt et al. (2023) adapt them, and anytime, within a limit of
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -213,24 +213,13 @@ def _log(number: int, base: int) -> int:
 
 
 @dataclass(frozen=True)
-class AnytimeHalving:
-    """Successive Halving that begins with one instance and keeps results from rung to rung.
-
-    Rung i has ⌊n η^-i⌋ configurations on η^i instances in all, the same for all brackets. Where
-    trials are limited, n is the largest for which one bracket stays within them; where CPU time is,
-    of which no one knows how far it will go, brackets of η, η², η³, … new configurations follow one
-    another.
-    """
+class _InBrackets:
+    """What searches in brackets until a limit of CPU time or of trials."""
 
     eta: int = 3
 
     def __post_init__(self) -> None:
         whole_number("eta", self.eta, at_least=2)
-
-    @property
-    def name(self) -> str:
-        """With its η."""
-        return f"SH η={self.eta}"
 
     def run(
         self,
@@ -240,16 +229,39 @@ class AnytimeHalving:
         n_trials: int | None = None,
         seed: int = 0,
     ) -> AnytimeResult:
-        """Run one bracket that fits, or brackets that grow."""
+        """Play brackets, each on new configurations, and return the best of all."""
         spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
         brackets = _Brackets(table, spending, seed)
+        self._play(brackets, table, n_trials)
+        return brackets.result()
+
+    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AnytimeHalving(_InBrackets):
+    """Successive Halving that begins with one instance and keeps results from rung to rung.
+
+    Rung i has ⌊n η^-i⌋ configurations on η^i instances in all, the same for all brackets. Where
+    trials are limited, n is the largest for which one bracket stays within them; where CPU time is,
+    of which no one knows how far it will go, brackets of η, η², η³, … new configurations follow one
+    another.
+    """
+
+    @property
+    def name(self) -> str:
+        """With its η."""
+        return f"SH η={self.eta}"
+
+    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
         if n_trials is not None:
             brackets.play(self.bracket(self.largest(table, n_trials), table.n_instances))
+            return
         size = self.eta
-        while n_trials is None and brackets.go_on():
+        while brackets.go_on():
             brackets.play(self.bracket(min(size, brackets.n_left), table.n_instances))
             size *= self.eta
-        return brackets.result()
 
     def bracket(self, n_configs: int, n_instances: int) -> list[Rung]:
         """Return the rungs of a bracket; the last one leaves a winner."""
@@ -277,45 +289,26 @@ class AnytimeHalving:
 
 
 @dataclass(frozen=True)
-class AnytimeHyperband:
+class AnytimeHyperband(_InBrackets):
     """Hyperband (Li et al., 2018) with the instance as the unit of its resource.
 
     R is the number of instances, s_max = ⌊log_η R⌋; the brackets s_max, …, 0 follow one another,
     again and again, with new configurations. η is 3 as in SMAC's facade.
     """
 
-    eta: int = 3
-
-    def __post_init__(self) -> None:
-        whole_number("eta", self.eta, at_least=2)
-
     @property
     def name(self) -> str:
         """With its η."""
         return f"Hyperband η={self.eta}"
 
-    def run(
-        self,
-        table: RuntimeTable,
-        *,
-        cpu_limit: float | None = None,
-        n_trials: int | None = None,
-        seed: int = 0,
-    ) -> AnytimeResult:
-        """Run one bracket after the other."""
-        spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
-        brackets = _Brackets(table, spending, seed)
-        for halvings, size in self._sizes(table.n_instances):
+    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
+        s_max = _log(table.n_instances, self.eta)
+        sizes = zip(range(s_max, -1, -1), hyperband_sizes(s_max, self.eta), strict=True)
+        for halvings, size in itertools.cycle(sizes):
             if not brackets.go_on():
                 break
             n_configs = min(size, brackets.n_left)
             brackets.play(rungs(n_configs, table.n_instances, self.eta, halvings))
-        return brackets.result()
-
-    def _sizes(self, n_instances: int) -> Iterator[tuple[int, int]]:
-        s_max = _log(n_instances, self.eta)
-        while True:
-            yield from zip(range(s_max, -1, -1), hyperband_sizes(s_max, self.eta), strict=True)
 
 
 class _Brackets:
