@@ -27,7 +27,6 @@ from acband_configspace.cli.errors import (
     TargetAborted,
 )
 from acband_configspace.cli.run_directory import (
-    example_command,
     incumbent_of,
     record_origin,
     refuse_other_target,
@@ -172,9 +171,7 @@ def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output
 
     print(_shown(values))
     print(verdict(Run.load(output)))
-    instance = None if scenario_file.instances is None else "INSTANCE"
-    line = scenario_file.line.words(values, instance, scenario_file.seed, scenario_file.cutoff)
-    print(f"As a command line:\n  {shlex.join(line)}")
+    print(f"As a command line:\n  {shlex.join(scenario_file.command(values))}")
     if scenario_file.test_instances is not None:
         print(f"Test it beside the default: acband validate {shlex.quote(str(output))}")
 
@@ -245,6 +242,7 @@ def _note_missing_files(scenario_file: ScenarioFile) -> None:
 def _summary(scenario_file: ScenarioFile) -> str:
     """Return what was read, in a few lines."""
     space, cutoff = scenario_file.space, scenario_file.cutoff
+    default = dict(space.get_default_configuration())
     goal = f"{scenario_file.clock} time" if scenario_file.racing else "cost"
     budget = {
         "trials": scenario_file.n_trials,
@@ -260,7 +258,7 @@ def _summary(scenario_file: ScenarioFile) -> str:
         "test": _first_of(scenario_file.test_instances),
         "budget": ", ".join(f"{n:,g} {what}" for what, n in budget.items() if n is not None),
         "runs in": str(scenario_file.directory),
-        "command": shlex.join(example_command(scenario_file)),
+        "command": shlex.join(scenario_file.command(default, *(scenario_file.instances or ())[:1])),
     }
     return "\n".join(f"{name:10} {text}" for name, text in lines.items())
 
@@ -373,9 +371,7 @@ def show(arguments: argparse.Namespace) -> None:
     elif arguments.as_command:
         scenario_file = scenario_of_run(directory, arguments.scenario)
         ordered = {name: values[name] for name in scenario_file.space if name in values}
-        instance = None if scenario_file.instances is None else arguments.instance
-        cutoff, seed = scenario_file.cutoff, scenario_file.seed
-        print(shlex.join(scenario_file.line.words(ordered, instance, seed, cutoff)))
+        print(shlex.join(scenario_file.command(ordered, arguments.instance)))
     else:
         print(_shown(values))
 
@@ -415,9 +411,7 @@ def convert(arguments: argparse.Namespace) -> None:
         print(f"note: {note}")
 
 
-@command(
-    argument("output", metavar="FILE", type=Path, nargs="?", default=Path("scenario.toml")),
-)
+@command(argument("output", metavar="FILE", type=Path, nargs="?", default=Path("scenario.toml")))
 def new(arguments: argparse.Namespace) -> None:
     """Write a commented scenario to start from.
 

@@ -93,12 +93,7 @@ class AclibResult:
         )
 
     def _report(
-        self,
-        word: str,
-        runtime: float | None,
-        quality: float | None,
-        extra: str | None,
-        text: str,
+        self, word: str, runtime: float | None, quality: float | None, extra: str | None, text: str
     ) -> ScriptReport:
         status = _STATUSES.get(word.strip().upper())
         if status is None:

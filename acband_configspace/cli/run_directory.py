@@ -30,15 +30,6 @@ class Origin:
     """What is run and how its results are read."""
 
 
-def example_command(scenario_file: ScenarioFile) -> tuple[str, ...]:
-    """Return the command line of the default configuration on the first instance."""
-    default = dict(scenario_file.space.get_default_configuration())
-    instance = None if scenario_file.instances is None else scenario_file.instances[0]
-    return tuple(
-        scenario_file.line.words(default, instance, scenario_file.seed, scenario_file.cutoff)
-    )
-
-
 def target_of(scenario_file: ScenarioFile) -> tuple[str, ...]:
     """Return what is run, with words in place of the values, and how its results are read."""
     values = dict.fromkeys(scenario_file.space, "VALUE")

@@ -40,7 +40,7 @@ class Lead:
     n_trials: int
     """Trials that had finished by then."""
     estimate: Estimate | None
-    """What it costs, by all that is known today; None if it has no finite cost."""
+    """What it costs, from all that is known today; None if it has no finite cost."""
     best: float | None
     """The least estimate of all who have led by then, but not below the present incumbent's,
     which is known best. So the curve goes down, and ends at the incumbent's own estimate."""
@@ -227,7 +227,7 @@ def _added(first: float | None, second: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """What a former leader costs, by all that is known today."""
+    """What a former leader costs, from all that is known today."""
 
     estimate: Estimate | None
     best: float | None

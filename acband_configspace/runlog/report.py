@@ -9,7 +9,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
@@ -86,10 +86,11 @@ class Section:
     after_title: str = ""
     folded: bool = False
     """Whether the table is shown on demand."""
-    chart_kind: str = field(init=False, default="")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "chart_kind", type(self.chart).__name__)
+    @property
+    def chart_kind(self) -> str:
+        """By which the page chooses how to draw it."""
+        return type(self.chart).__name__
 
 
 def html_report(run: Run | str | Path | object) -> str:
@@ -170,7 +171,7 @@ def _cost(run: Run) -> Section:
     ]
     return Section(
         "The incumbent's cost over time",
-        "Estimated by all that is known today, on the instances that each incumbent and the "
+        "Estimated from all that is known today, on the instances that each incumbent and the "
         "present one have met. These are training instances: on others the gain may be smaller.",
         chart=cost_chart(run),
         legend=legend,

@@ -57,12 +57,7 @@ from acband_configspace.smac_plugin.scenario import (
 )
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
 from acband_configspace.smac_plugin.trial_values import ToldTrial
-from acband_configspace.smac_plugin.validation import (
-    TestResults,
-    Validation,
-    rehearse,
-    validate,
-)
+from acband_configspace.smac_plugin.validation import TestResults, Validation, rehearse, validate
 from acband_configspace.smac_plugin.warm_start import WarmStart, digest, earlier_results
 
 logger = logging.getLogger(__name__)
@@ -289,10 +284,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 
     @staticmethod
     def get_initial_design(
-        scenario: Scenario,
-        *,
-        additional_configs: list[Configuration] | None = None,
-        **options: Any,
+        scenario: Scenario, *, additional_configs: list[Configuration] | None = None, **options: Any
     ) -> DefaultInitialDesign:
         """Return the design of a run: θ_0 and what is added; other options of SMAC's are ignored.
 
@@ -570,11 +562,5 @@ def _runner_for(
         parallel = scenario.n_workers > 1
         return make_runner(scenario, target, racing=racing, parallel=parallel, **options)
     return DaskRaceRunner(
-        scenario,
-        target,
-        dask_client,
-        k=k,
-        worker_timeout=worker_timeout,
-        racing=racing,
-        **options,
+        scenario, target, dask_client, k=k, worker_timeout=worker_timeout, racing=racing, **options
     )

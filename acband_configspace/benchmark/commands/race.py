@@ -18,13 +18,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from acband_configspace.running import (
-    CommandTarget,
-    PythonTarget,
-    RaceReport,
-    RaceSpec,
-    RaceTrack,
-)
+from acband_configspace.running import CommandTarget, PythonTarget, RaceReport, RaceSpec, RaceTrack
 from acband_configspace.running.targets import Target
 
 RACER_COUNTS = (2, 4, 8)

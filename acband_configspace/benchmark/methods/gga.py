@@ -74,11 +74,7 @@ class GGA:
         return max(1, round(share * n_all))
 
     def _compete(
-        self,
-        members: list[Configuration],
-        instances: range,
-        runs: Runs,
-        rng: np.random.Generator,
+        self, members: list[Configuration], instances: range, runs: Runs, rng: np.random.Generator
     ) -> tuple[list[Configuration], Configuration | None]:
         """Return the winners of all tournaments, and the fastest; None if time was up before."""
         order = rng.permutation(len(members))

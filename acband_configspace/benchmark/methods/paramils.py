@@ -94,10 +94,7 @@ def _run_until_over(folder: Path, runs: Runs) -> None:
         open(folder / "arguments.json") as arguments,
         open(folder / "errors.txt", "w+") as errors,  # not a pipe, which nobody would read
         subprocess.Popen(
-            [sys.executable, "-c", _RUN],
-            stdin=arguments,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
+            [sys.executable, "-c", _RUN], stdin=arguments, stdout=subprocess.DEVNULL, stderr=errors
         ) as child,
     ):
         try:

@@ -93,11 +93,7 @@ def family_table(
 
 
 def noisy_table(
-    n_configs: int = 2000,
-    n_instances: int = 100,
-    *,
-    noise: float = 1.0,
-    seed: int = 0,
+    n_configs: int = 2000, n_instances: int = 100, *, noise: float = 1.0, seed: int = 0
 ) -> RuntimeTable:
     """Make up costs that are not run times: cost = configuration + instance + noise.
 

@@ -93,6 +93,11 @@ class ScenarioFile:
             return self.cutoff
         return 1.1 * self.cutoff + 5.0
 
+    def command(self, values: Mapping[str, Any], instance: str = "INSTANCE") -> list[str]:
+        """Return the command line of a configuration on an instance, if there are instances."""
+        named = None if self.instances is None else instance
+        return self.line.words(values, named, self.seed, self.cutoff)
+
     @property
     def name(self) -> str:
         """What the run is called: the file's name, or its folder's where that says nothing."""

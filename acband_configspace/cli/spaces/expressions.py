@@ -166,8 +166,7 @@ class Simplifier:
                 if negate:
                     kind = Or if kind is And else And
                 return joined(
-                    kind,
-                    [self.simplified(p, negate=negate, relations=relations) for p in parts],
+                    kind, [self.simplified(p, negate=negate, relations=relations) for p in parts]
                 )
             case Relation():
                 return self._relation(expression, negate, relations)
