@@ -12,10 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from acband_configspace.benchmark.methods.anytime import AnytimeResult, Spending
-from acband_configspace.benchmark.methods.method import MethodResult, Numbers, drawn_order
+from acband_configspace.benchmark.methods.method import (
+    MethodResult,
+    Numbers,
+    candidates,
+    drawn_order,
+)
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import whole_number
-from acband_configspace.core.epochs import EpochOutline
 
 #: n_max in s_max = ⌈log_η n_max⌉. The paper does not state it; with any in (125, 216] Hyperband
 #: draws the 378, 842, 280 and 618 configurations that Table 4 prints for η = 4, 5, 6 and 8.
@@ -117,8 +121,7 @@ class SuccessiveHalving:
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Run one bracket."""
-        wanted = EpochOutline.checked(2, self.alpha, self.delta, None, None).n_candidates
-        n_configs = min(wanted, table.n_configs)
+        n_configs = min(candidates(self.alpha, self.delta), table.n_configs)
         rows, columns = drawn_order(table, seed)
         halvings = _log(n_configs, self.eta)
         steps = (equal_rungs if self.equal_rounds else rungs)(

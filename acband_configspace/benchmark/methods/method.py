@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import probability
+from acband_configspace.core.epochs import EpochOutline
 
 Numbers = npt.NDArray[np.int64]
 
@@ -64,4 +64,4 @@ def check_probabilities(method: object, *names: str) -> None:
 
 def candidates(alpha: float, delta: float) -> int:
     """Return N = ⌈ln δ / ln(1 - α)⌉: one of the best share α is drawn with probability 1 - δ."""
-    return max(1, math.ceil(math.log(delta) / math.log1p(-alpha)))
+    return EpochOutline.checked(2, alpha, delta, None, None).n_candidates

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acband_configspace.cli.spaces.parameters import Parameter
+from acband_configspace.cli.spaces.parameters import Parameter, as_number
 
 #: What turns a comparison around when its two sides change places.
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
@@ -288,7 +288,7 @@ class Simplifier:
         return _bounded(parameter, operator, numbers[0])
 
     def _number(self, parameter: Parameter, value: Any) -> float:
-        number = _as_number(value)
+        number = as_number(value)
         if math.isnan(number):
             raise ExpressionError(f"{parameter.name} is a number, which {value!r} is not")
         return number
@@ -302,15 +302,8 @@ def _find(parameter: Parameter, text: Any) -> Any:
     for value in parameter.values:
         if value == text or str(value) == str(text):
             return value
-    number = _as_number(text)
-    return next((value for value in parameter.values if _as_number(value) == number), None)
-
-
-def _as_number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
+    number = as_number(text)
+    return next((value for value in parameter.values if as_number(value) == number), None)
 
 
 def _bounded(parameter: Parameter, operator: str, number: float) -> Expression:

@@ -168,13 +168,12 @@ def lost(hyperparameter: AnyHyperparameter) -> str | None:
     return None
 
 
-def is_number(text: str) -> bool:
-    """Return whether a text is a number."""
+def as_number(value: Any) -> float:
+    """Return a value or its text as a number, NaN if it is none."""
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def number_text(value: float, *, integer: bool = False) -> str:

@@ -8,6 +8,7 @@ lines; so they are not used here.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from acband_configspace.cli.spaces.parameters import (
     Kind,
     Parameter,
     Written,
-    is_number,
+    as_number,
     lost,
     number_text,
     parameter_of,
@@ -156,7 +157,7 @@ class _Expressions:
 
     def _is_value(self, name: str, word: str) -> bool:
         parameter = self._parameters[name][0]
-        return word in parameter.values or (not parameter.values and is_number(word))
+        return word in parameter.values if parameter.values else not math.isnan(as_number(word))
 
 
 def write_pcs(space: ConfigurationSpace, *, new: bool) -> Written:
