@@ -323,13 +323,7 @@ def elimination_chart(run: Run) -> DotChart | BarChart:
         text += f", among them {run.label(run.incumbent)}" if leads else ""
         inner = 0.0 if round_.is_open or not n_on else y(n_on)
         bars.append(Bar(left, width, y(n_in), inner, text, round_.is_open, leads))
-    return BarChart(
-        y_label=f"configurations{' (log scale)' if y.log else ''}",
-        x_label=_x_label(run),
-        y_ticks=_count_ticks(y),
-        bars=bars,
-        spans=_spans(run),
-    )
+    return _bar_chart(run, "configurations", y, bars)
 
 
 def races_chart(run: Run) -> BarChart:
@@ -347,10 +341,15 @@ def races_chart(run: Run) -> BarChart:
         )
         for left, width, round_ in _columns(run)
     ]
+    return _bar_chart(run, "races", y, bars)
+
+
+def _bar_chart(run: Run, what: str, y: Scale, bars: Sequence[Bar]) -> BarChart:
+    ticks = [value for value in y.ticks(most=5, whole=True) if value == round(value)]
     return BarChart(
-        y_label=f"races{' (log scale)' if y.log else ''}",
+        y_label=f"{what}{' (log scale)' if y.log else ''}",
         x_label=_x_label(run),
-        y_ticks=_count_ticks(y),
+        y_ticks=[Tick(y(value), f"{value:,.0f}") for value in ticks],
         bars=bars,
         spans=_spans(run),
     )
@@ -361,11 +360,6 @@ def _count_scale(values: Sequence[int]) -> Scale:
     if largest > MOST_DOTS and largest / min(values) > LOG_RATIO:
         return Scale(0.5, largest * 1.2, log=True)  # one is above the ground
     return Scale(0.0, largest * 1.05)
-
-
-def _count_ticks(scale: Scale) -> list[Tick]:
-    values = [value for value in scale.ticks(most=5, whole=True) if value == round(value)]
-    return [Tick(scale(value), f"{value:,.0f}") for value in values]
 
 
 def shown_epochs(run: Run) -> list[PlayedEpoch]:
