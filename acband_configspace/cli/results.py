@@ -19,18 +19,11 @@ ABORT = "ABORT"
 SAID_ABORT = f"the target said {ABORT}"
 
 _STATUSES = {
-    "SAT": "SUCCESS",
-    "SATISFIABLE": "SUCCESS",
-    "UNSAT": "SUCCESS",
-    "UNSATISFIABLE": "SUCCESS",
-    "SUCCESS": "SUCCESS",
-    "OK": "SUCCESS",
+    **dict.fromkeys(("SAT", "SATISFIABLE", "UNSAT", "UNSATISFIABLE", "SUCCESS", "OK"), "SUCCESS"),
     "TIMEOUT": "TIMEOUT",
-    "MEMOUT": "MEMORYOUT",
-    "MEMORYOUT": "MEMORYOUT",
-    "CRASHED": "CRASHED",
-    "KILLED": "CRASHED",
-    "ABORT": ABORT,
+    **dict.fromkeys(("MEMOUT", "MEMORYOUT"), "MEMORYOUT"),
+    **dict.fromkeys(("CRASHED", "KILLED"), "CRASHED"),
+    ABORT: ABORT,
 }
 _RESULT_LINE = re.compile(
     r"^\s*(?:result (?:for|of) (?:paramils|smac|hal|this algorithm run)|"

@@ -23,6 +23,7 @@ from acband_configspace.cli.spaces.building import (
 )
 from acband_configspace.cli.spaces.expressions import Syntax
 from acband_configspace.cli.spaces.parameters import (
+    KINDS,
     Kind,
     Parameter,
     Written,
@@ -42,7 +43,7 @@ _PARAMETER = re.compile(
     (?:\|\s*(?P<condition>.*))?$""",
     re.VERBOSE,
 )
-_KINDS: dict[str, Kind] = {"c": "categorical", "o": "ordinal", "i": "integer", "r": "real"}
+_KINDS: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
 _SECTIONS = ("forbidden", "global")
 #: irace's own, for the digits after the point of real parameters.
 DIGITS = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ConfigSpace.hyperparameters import (
     CategoricalHyperparameter,
@@ -20,6 +20,7 @@ from ConfigSpace.hyperparameters import (
 
 AnyHyperparameter = Hyperparameter[Any, Any]
 Kind = Literal["categorical", "ordinal", "integer", "real"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: Under this name a hyperparameter's ``meta`` keeps how irace passes it.
 SWITCH = "switch"
@@ -50,10 +51,13 @@ class Parameter:
         ValueError
             If the values, bounds and default do not go together; the message says how.
         """
-        self._check()
+        if not self.name:
+            raise ValueError("a parameter must have a name")
         meta: dict[Hashable, Any] | None = None if self.switch is None else {SWITCH: self.switch}
         if self.kind in ("integer", "real"):
+            self._check_bounds()
             return self._number(meta)
+        self._check_values()
         default = self.values[0] if self.default is None else self.default
         if self.kind == "ordinal":
             return OrdinalHyperparameter(self.name, self.values, default_value=default, meta=meta)
@@ -75,14 +79,6 @@ class Parameter:
             log=self.log,
             meta=meta,
         )
-
-    def _check(self) -> None:
-        if not self.name:
-            raise ValueError("a parameter must have a name")
-        if self.kind in ("categorical", "ordinal"):
-            self._check_values()
-        else:
-            self._check_bounds()
 
     def _check_values(self) -> None:
         if not self.values:

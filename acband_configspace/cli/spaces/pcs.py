@@ -27,6 +27,7 @@ from acband_configspace.cli.spaces.building import (
 )
 from acband_configspace.cli.spaces.expressions import And, Comparison, Expression, Or, Syntax
 from acband_configspace.cli.spaces.parameters import (
+    KINDS,
     Kind,
     Parameter,
     Written,
@@ -46,16 +47,8 @@ _PARAMETER = re.compile(
     \[(?P<default>[^\]]*)\]\s*(?P<flags>\w*)$""",
     re.VERBOSE,
 )
-_TYPES: dict[str, Kind] = {
-    "categorical": "categorical",
-    "ordinal": "ordinal",
-    "integer": "integer",
-    "real": "real",
-    "c": "categorical",
-    "o": "ordinal",
-    "i": "integer",
-    "r": "real",
-}
+#: "real", or "r".
+_TYPES: dict[str, Kind] = {name: kind for kind in KINDS for name in (kind, kind[0])}
 _HEADING = re.compile(
     r"^(conditionals?|conditions?|forbiddens?|parameters?)( clauses?)?\s*:?$", re.I
 )
