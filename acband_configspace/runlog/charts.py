@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from acband_configspace.runlog.estimates import Estimate
@@ -74,8 +74,14 @@ def _linear_ticks(low: float, high: float, most: int, *, whole: bool) -> list[fl
 
 def _log_ticks(low: float, high: float, most: int) -> list[float]:
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [f * 10.0**e for e in exponents for f in factors if low <= f * 10.0**e <= high]
+    sets = [[f * 10.0**e for e in exponents for f in fs] for fs in ((1, 2, 5), (1, 3), (1,))]
+    return _few_enough(sets, low, high, most)
+
+
+def _few_enough(sets: Iterable[Sequence[float]], low: float, high: float, most: int) -> list[float]:
+    """Return what lies within the bounds of the first set with at most ``most`` of it."""
+    for values in sets:
+        ticks = [value for value in values if low <= value <= high]
         if len(ticks) <= most:
             return ticks
     return ticks[:: math.ceil(len(ticks) / most)]
@@ -184,11 +190,9 @@ def _time_ticks(scale: Scale, most: int = 6) -> list[float]:
         unit = next(u for u in (86400, 3600, 60, 1) if u == 1 or scale.high >= 2 * u)
         in_units = Scale(scale.low / unit, scale.high / unit)
         return [unit * value for value in in_units.ticks(most=most)]
-    for durations in (_ROUND_DURATIONS, _ROUND_DURATIONS[::2], _ROUND_DURATIONS[::3]):
-        ticks = [value for value in durations if scale.low <= value <= scale.high]
-        if len(ticks) <= most:
-            return ticks
-    return ticks[:: math.ceil(len(ticks) / most)]
+    return _few_enough(
+        [_ROUND_DURATIONS[::step] for step in (1, 2, 3)], scale.low, scale.high, most
+    )
 
 
 #: From a thousandth of a second to a hundred days.

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from ConfigSpace import Configuration
-from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
 
-from acband_configspace.benchmark.methods.space import Found, Runs, active
+from acband_configspace.benchmark.methods.space import Found, Runs, active, listed
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 from acband_configspace.core.checks import whole_number
 
@@ -115,9 +114,7 @@ class GGA:
 
 
 def _mutated(parameter: Any, value: Any, rng: np.random.Generator) -> Any:
-    if isinstance(parameter, CategoricalHyperparameter):
-        return parameter.choices[int(rng.integers(len(parameter.choices)))]
-    if isinstance(parameter, OrdinalHyperparameter):
-        return parameter.sequence[int(rng.integers(len(parameter.sequence)))]
+    if (values := listed(parameter)) is not None:
+        return values[int(rng.integers(len(values)))]
     place = np.clip(parameter.to_vector(value) + rng.normal(0.0, 0.1), 0.0, 1.0)
     return parameter.to_value(place)

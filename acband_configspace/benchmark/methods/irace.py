@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ConfigSpace.hyperparameters import (
-    CategoricalHyperparameter,
     FloatHyperparameter,
     IntegerHyperparameter,
     OrdinalHyperparameter,
@@ -24,7 +23,7 @@ from acband_configspace.benchmark.methods.answering import (
     from_words,
     parameter_names,
 )
-from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs
+from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs, listed
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 #: irace rounds times up to whole units of its own: a thousand a second are fine enough.
@@ -103,9 +102,9 @@ def _parameters(surrogate: Surrogate) -> Iterator[str]:
     space = surrogate.space
     for name, short in names.items():
         parameter: Any = space[name]
-        if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter)):
-            kind = "c" if isinstance(parameter, CategoricalHyperparameter) else "o"
-            domain = ", ".join(str(number) for number in range(int(parameter.size)))
+        if (values := listed(parameter)) is not None:
+            kind = "o" if isinstance(parameter, OrdinalHyperparameter) else "c"
+            domain = ", ".join(map(str, range(len(values))))
         elif isinstance(parameter, (FloatHyperparameter, IntegerHyperparameter)):
             kind = "r" if isinstance(parameter, FloatHyperparameter) else "i"
             kind += ",log" if parameter.log else ""

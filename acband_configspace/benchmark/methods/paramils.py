@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
 
 from acband_configspace.benchmark.methods.answering import (
     answering,
@@ -24,7 +23,7 @@ from acband_configspace.benchmark.methods.answering import (
     from_words,
     parameter_names,
 )
-from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs
+from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs, listed
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 #: ParamILS knows only lists: how many values a number gets, evenly on its scale, and its default.
@@ -123,11 +122,11 @@ def _parameters(surrogate: Surrogate) -> Iterator[str]:
 
 
 def _values(parameter: Any) -> list[str]:
-    if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter)):
-        return [str(number) for number in range(int(parameter.size))]
-    places = np.linspace(0.0, 1.0, N_VALUES)
-    values = {parameter.to_value(place) for place in places} | {parameter.default_value}
-    return [as_word(parameter, value) for value in sorted(values)]
+    values = listed(parameter)
+    if values is None:
+        places = np.linspace(0.0, 1.0, N_VALUES)
+        values = sorted({*map(parameter.to_value, places), parameter.default_value})
+    return [as_word(parameter, value) for value in values]
 
 
 def _default(surrogate: Surrogate, name: str) -> str:

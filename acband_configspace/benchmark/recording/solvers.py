@@ -114,19 +114,14 @@ def drawn_values(space: ConfigurationSpace, count: int, seed: int) -> list[Value
     """Return the values of ``count`` configurations: the default, then uniformly drawn ones."""
     space.seed(seed)
     drawn = space.sample_configuration(max(2, count))[: count - 1]
-    return [_plain(one) for one in (space.get_default_configuration(), *drawn)]
+    rows = (space.get_default_configuration(), *drawn)
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
-def _plain(configuration: Values) -> Values:
-    """Return values that JSON knows, with four digits: what is recorded is exactly what was run."""
-    plain = {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in configuration.items()
-    }
-    return {
-        name: float(f"{value:.4g}") if isinstance(value, float) else value
-        for name, value in plain.items()
-    }
+def _plain(value: Any) -> Any:
+    """Return a value that JSON knows, with four digits: what is recorded is what was run."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def get_solver(name: str) -> Solver:

@@ -181,7 +181,7 @@ def _conditions(
     for child, expressions in by_child.items():
         whole = joined(And, expressions)  # several lines about one child must all hold
         if whole is not True:
-            added.append(_condition(whole, hyperparameters[child], hyperparameters))
+            added.append(_built(whole, hyperparameters, _CONDITIONS, _made(hyperparameters[child])))
     return added
 
 
@@ -195,17 +195,11 @@ def _clauses(one: Placed, known: Mapping[str, AnyHyperparameter], simple: Simpli
     if expression is False:
         return []
     parts = expression.parts if isinstance(expression, Or) else (expression,)
-    return [_clause(part, known) for part in parts]
+    return [_built(part, known, _CLAUSES, lambda kind, *given: kind(*given)) for part in parts]
 
 
-def _clause(expression: Expression, known: Mapping[str, AnyHyperparameter]) -> Any:
-    return _built(expression, known, _CLAUSES, lambda kind, *given: kind(*given))
-
-
-def _condition(
-    expression: Expression, child: AnyHyperparameter, known: Mapping[str, AnyHyperparameter]
-) -> Any:
-    return _built(expression, known, _CONDITIONS, lambda kind, *given: kind(child, *given))
+def _made(child: AnyHyperparameter) -> Callable[..., Any]:
+    return lambda kind, *given: kind(child, *given)
 
 
 def _built(
