@@ -135,7 +135,7 @@ def _strategy(values: Mapping[str, str]) -> str:
 
 
 def write_covers(folder: Path, name: str, number: int) -> list[str]:
-    """Write so many problems, unless they are there, and return the files."""
+    """Write problems, unless they are there, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for index in range(number):

@@ -31,7 +31,7 @@ def rastrigin(x: float, y: float, seed: int) -> float:
 
 
 def next_batch(facade: ACBandFacade, size: int) -> list[TrialInfo]:
-    """Ask for up to so many trials: fewer at the end of a round, none when all is done."""
+    """Ask for up to ``size`` trials: fewer at the end of a round, none when all is done."""
     batch: list[TrialInfo] = []
     try:
         while len(batch) < size:

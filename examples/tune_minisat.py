@@ -144,7 +144,7 @@ def make_space() -> ConfigurationSpace:
 
 
 def write_formulas(folder: Path, name: str, number: int) -> list[str]:
-    """Write so many formulas of all kinds in turn, unless they are there, and return the files."""
+    """Write formulas of all kinds in turn, unless they are there, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     kinds = itertools.cycle([random_3sat, colouring, pigeons])
     paths = []

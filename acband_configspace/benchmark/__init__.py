@@ -1,6 +1,13 @@
 """Experiments on runtime tables: AC-Band and its rivals by table look-up, in milliseconds.
 
 ``python -m acband_configspace.benchmark --help`` lists the experiments.
+
+==================  =========================================================================
+``tables``          runtime tables: shipped, read, made up, and surrogates of recorded ones
+``simulation``      the paper's AC-Band on a table; ``simulated_run`` what the facade would do
+``methods``         AC-Band and its rivals behind one interface
+``commands``        the experiments; ``recording`` makes tables of real solvers
+==================  =========================================================================
 """
 
 from acband_configspace.benchmark.simulated_run import SimulatedRun, simulate_run

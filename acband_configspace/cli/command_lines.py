@@ -14,7 +14,7 @@ from acband_configspace.cli.spaces.parameters import number_text
 
 #: Values that mean a switch is on, or off.
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
-#: What may stand in braces in a command, and what in the text of a parameter.
+#: What may be in braces in a command, and what in the text of a parameter.
 COMMAND_FIELDS = ("parameters", "instance", "seed", "cutoff")
 PARAMETER_FIELDS = ("name", "value")
 #: The cutoff where a call format asks for one and the scenario has none: SMAC's own "infinity".
@@ -66,7 +66,7 @@ class TemplateCommand:
     on: tuple[str, ...] | None = None
     off: tuple[str, ...] | None = None
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """How some parameters are written that are exceptions."""
+    """The parameters that are written in ways of their own."""
     folder: str | None = None
     """Where instances are that are named relative to it."""
     shell: bool = False
@@ -81,9 +81,9 @@ class TemplateCommand:
     ) -> list[str]:
         """Return the program and its arguments."""
         known = {
-            "instance": "" if instance is None else self._path(instance),
-            "seed": str(0 if seed is None else seed),
-            "cutoff": number_text(NO_CUTOFF if cutoff is None else cutoff),
+            "instance": "" if instance is None else path_of(instance, self.folder),
+            "seed": str(seed or 0),
+            "cutoff": _cutoff_text(cutoff),
         }
         parameters = [w for n, v in values.items() for w in self._parameter(n, v)]
         template = list(self.command)
@@ -117,9 +117,6 @@ class TemplateCommand:
         values = {"name": name, "value": text}
         return [filled(part, values) for part in template or self.parameter if part]
 
-    def _path(self, instance: str) -> str:
-        return path_of(instance, self.folder)
-
 
 @dataclass(frozen=True)
 class OldAclibCommand:
@@ -139,9 +136,9 @@ class OldAclibCommand:
             *self.command,
             name,
             self.specifics.get(name, "0"),
-            number_text(NO_CUTOFF if cutoff is None else cutoff),
+            _cutoff_text(cutoff),
             self.cutoff_length,
-            str(0 if seed is None else seed),
+            str(seed or 0),
             *_name_value_words(values),
         ]
 
@@ -153,7 +150,7 @@ class Aclib2Command:
     tells_cutoff = True
     command: tuple[str, ...]
     switches: Mapping[str, str] = field(default_factory=dict)
-    """What stands in place of some parameters' names."""
+    """What replaces the names of some parameters."""
 
     def words(
         self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
@@ -164,9 +161,9 @@ class Aclib2Command:
             *self.command,
             *where,
             "--cutoff",
-            number_text(NO_CUTOFF if cutoff is None else cutoff),
+            _cutoff_text(cutoff),
             "--seed",
-            str(0 if seed is None else seed),
+            str(seed or 0),
             "--config",
             *_name_value_words({self.switches.get(n, n): v for n, v in values.items()}),
         ]
@@ -195,17 +192,15 @@ class IraceCommand:
         """Return the program and its arguments."""
         texts = {name: self._text(value) for name, value in values.items()}
         identity = zlib.crc32(repr(sorted(texts.items())).encode()) % 10**9
-        name = "" if instance is None else instance
-        path = path_of(name, self.folder)
-        limit = [number_text(NO_CUTOFF if cutoff is None else cutoff)] if self.tells_cutoff else []
+        name = instance or ""
         words = [
             *self.command,
             str(identity),
             str(self.numbers.get(name, 0)),
-            str(0 if seed is None else seed),
-            path,
+            str(seed or 0),
+            path_of(name, self.folder),
             *self.extras.get(name, ()),
-            *limit,
+            *([_cutoff_text(cutoff)] if self.tells_cutoff else ()),
         ]
         for parameter, text in texts.items():
             # As irace's shell would: "--local 1" are two words, wherever they come from.
@@ -216,6 +211,10 @@ class IraceCommand:
         if isinstance(value, float):
             return number_text(round(value, self.digits))
         return argument_text(value)
+
+
+def _cutoff_text(cutoff: float | None) -> str:
+    return number_text(NO_CUTOFF if cutoff is None else cutoff)
 
 
 def path_of(instance: str, folder: str | None) -> str:

@@ -1,16 +1,40 @@
-"""What is wrong with a user's file, said with the file, the line and a suggestion."""
+"""What is wrong with a user's input, with its file, line and a suggestion; and exit codes."""
 
 from __future__ import annotations
 
 import difflib
+import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 
+class ExitCode(enum.IntEnum):
+    """What ``acband`` exits with."""
+
+    DONE = 0
+    TARGET_FAILS = 1
+    BAD_INPUT = 2
+    RUN_IN_THE_WAY = 3
+    ABORTED = 4
+    CLUSTER_LOST = 5
+    INTERRUPTED = 130
+
+
+EXIT_CODES = """exit codes:
+  0    done
+  1    the target does not work, or no race was finished; check has found a problem
+  2    a file or an option is not what it must be
+  3    the directory holds another run, or one that another process has open
+  4    the target said ABORT
+  5    the cluster is gone, or had no workers for too long; started again, the run continues
+  130  interrupted (143: by SIGTERM); started again, the run continues
+"""
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where in a user's input something stands: a line of a file, or the command line."""
+    """A place in a user's input: a line of a file, or the command line."""
 
     source: str
     line: int | None = None
@@ -24,7 +48,7 @@ class Place:
         return self.source if self.line is None else f"{self.source}:{self.line}"
 
 
-#: What stands in no file.
+#: The place of what is in no file.
 COMMAND_LINE = Place("command line")
 
 
@@ -35,6 +59,14 @@ class InputError(ValueError):
         super().__init__(f"{place}: {message}")
         self.place = place
         self.message = message
+
+
+class TargetAborted(RuntimeError):  # noqa: N818  # an order, not an error
+    """The target said ABORT."""
+
+
+class NothingFoundError(RuntimeError):
+    """The run ended without an incumbent."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -112,7 +112,7 @@ def runs_at_a_time(scenario_file: ScenarioFile) -> int:
 
 
 def _refused(scenario_file: ScenarioFile, error: Exception) -> InputError:
-    """Return what is wrong with an option, and where it stands."""
+    """Return what is wrong with an option, with its place."""
     option = str(error).partition(" ")[0]
     place = scenario_file.option_places.get(option, Place.of(scenario_file.path))
     return InputError(place, str(error))
@@ -153,12 +153,7 @@ def check_options(scenario_file: ScenarioFile) -> None:
     """Refuse options that do not exist, with the nearest one that does."""
     known = option_names()
     for name in scenario_file.options:
-        if name not in known and not _takes_anything():
+        if name not in known:
             place = scenario_file.option_places[name]
             near = (*known, *scenario_file.keys) if place == COMMAND_LINE else known
             raise InputError(place, f"unknown option {name!r}{suggestion(name, near)}")
-
-
-def _takes_anything() -> bool:
-    parameters = inspect.signature(ACBandIntensifier.__init__).parameters
-    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())

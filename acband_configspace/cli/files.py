@@ -1,7 +1,10 @@
-"""Users' text files: any line ends, UTF-8 with or without a byte order mark, comments, quotes."""
+"""Users' files: texts with any line ends, comments and quotes; lists, folders and patterns."""
 
 from __future__ import annotations
 
+import glob
+import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +14,7 @@ from acband_configspace.cli.errors import InputError, Place
 
 @dataclass(frozen=True)
 class Line:
-    """A line that says something, without its comment."""
+    """A line that is not empty, without its comment."""
 
     text: str
     place: Place
@@ -46,7 +49,7 @@ def meaningful_lines(text: str, source: Path | str) -> Iterator[Line]:
 
 
 def without_comment(line: str) -> str:
-    """Return a line up to the first ``#`` that stands outside double quotes."""
+    """Return a line up to the first ``#`` outside double quotes."""
     if "#" not in line:
         return line
     if '"' not in line:
@@ -89,3 +92,89 @@ def locate(name: str, folders: Sequence[Path]) -> Path:
     path = Path(name).expanduser()
     candidates = [path] if path.is_absolute() else [folder / path for folder in folders]
     return next((candidate for candidate in candidates if candidate.exists()), candidates[0])
+
+
+@dataclass(frozen=True)
+class ListedInstance:
+    """A line of a list of instances."""
+
+    name: str
+    rest: str = ""
+    """What follows the name."""
+
+
+def listed_names(path: Path) -> list[str]:
+    """Return the lines of a file, each an instance, spaces within it included."""
+    lines = (line.strip() for line in read_text(path).split("\n"))
+    names = list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    if not names:
+        raise InputError(Place.of(path), "lists no instance")
+    return names
+
+
+def listed_instances(path: Path, *, comments: bool = False) -> list[ListedInstance]:
+    """Return the instances of a file whose lines may say more than the name.
+
+    A name with spaces is in quotes; what follows it belongs to the instance, except for
+    ``comments`` after a ``#``.
+    """
+    found: dict[str, ListedInstance] = {}
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        text = (without_comment(line) if comments else line).strip()
+        if not text or text.startswith("#"):
+            continue
+        name, rest = _split(text, Place.of(path, number))
+        found.setdefault(name, ListedInstance(name, rest))
+    if not found:
+        raise InputError(Place.of(path), "lists no instance")
+    return list(found.values())
+
+
+def _split(text: str, place: Place) -> tuple[str, str]:
+    quote = text[0]
+    if quote not in "\"'":
+        name, _, rest = text.partition(" ") if " " in text else text.partition("\t")
+        return name, rest.strip()
+    end = text.find(quote, 1)
+    if end < 0:
+        raise InputError(place, f"the quote at the beginning is never closed: {text!r}")
+    return text[1:end], text[end + 1 :].strip()
+
+
+def words_of(rest: str, place: Place) -> tuple[str, ...]:
+    """Return what follows a name as separate arguments."""
+    try:
+        return tuple(shlex.split(rest))
+    except ValueError as error:
+        raise InputError(place, f"{rest!r}: {error}") from None
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the files of a folder, by name, without hidden ones; not those of its folders."""
+    try:
+        entries = sorted(e.name for e in os.scandir(folder) if e.is_file())
+    except OSError as error:
+        raise InputError(Place.of(folder), f"cannot be read: {error.strerror}") from None
+    names = [name for name in entries if not name.startswith(".")]
+    if not names:
+        raise InputError(Place.of(folder), "has no files that could be instances")
+    return names
+
+
+def found_instances(text: str, base: Path, place: Place) -> list[str]:
+    """Return the instances that a folder, a pattern or a list file stands for.
+
+    The names are relative to ``base``, where they can be.
+    """
+    path = base / text
+    if path.is_dir():
+        return [os.path.join(text, name) for name in files_in(path)]
+    if glob.has_magic(text) and not path.exists():
+        found = sorted(name for name in glob.glob(text, root_dir=base, recursive=True))
+        names = [name for name in found if (base / name).is_file()]
+        if not names:
+            raise InputError(place, f"no file matches {text!r} in {base}")
+        return names
+    if not path.exists():
+        raise InputError(place, f"there is no file or folder {text!r} in {base}")
+    return listed_names(path)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from typing import Any
 
 from acband_configspace._version import __version__
-from acband_configspace.cli import exit_codes
-from acband_configspace.cli.errors import InputError, suggestion
+from acband_configspace.cli.commands import COMMANDS, overrides_of
+from acband_configspace.cli.errors import (
+    EXIT_CODES,
+    ExitCode,
+    InputError,
+    NothingFoundError,
+    TargetAborted,
+    suggestion,
+)
 
-_COMMANDS = ("run", "check", "plan", "report", "validate", "show", "convert", "new", "recover")
 _BENCHMARK = "benchmark"
 
 _DESCRIPTION = """Tune a solver without writing Python.
@@ -38,58 +44,39 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    parser, modules = _parser()
+    parser, parsers = _parser()
     arguments, rest = parser.parse_known_args(words)
-    if rest and not getattr(arguments, "takes_keys", False):
-        known = [option for option in _options(parser, arguments.command) if option != "--help"]
+    command = COMMANDS[arguments.command]
+    if rest and not command.takes_keys:
+        actions = parsers[arguments.command]._actions
+        known = [name for action in actions for name in action.option_strings if name != "--help"]
         hint = suggestion(rest[0], known) or f"; see acband {arguments.command} --help"
         parser.error(f"unrecognised argument {rest[0]!r}{hint}")
-    from acband_configspace.cli.commands.common import overrides_of
-
     arguments.keys = overrides_of(rest)
     arguments.words = words
-    return int(modules[arguments.command].run(arguments))
+    return int(command.run(arguments) or ExitCode.DONE)
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, ModuleType]]:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="acband",
-        description=_DESCRIPTION,
-        epilog=exit_codes.EXPLAINED,
-        formatter_class=raw,
-        allow_abbrev=False,
-    )
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser, and those of the commands."""
+    common: dict[str, Any] = {
+        "epilog": EXIT_CODES,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "allow_abbrev": False,
+    }
+    parser = argparse.ArgumentParser(prog="acband", description=_DESCRIPTION, **common)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    modules = {}
-    for name in _COMMANDS:
-        module = importlib.import_module(f"acband_configspace.cli.commands.{name}")
-        text = (module.__doc__ or "").strip()
-        summary = text.splitlines()[0]
-        module.add_arguments(
-            commands.add_parser(
-                name,
-                help=summary,
-                description=text,
-                epilog=exit_codes.EXPLAINED,
-                formatter_class=raw,
-                allow_abbrev=False,
-            )
-        )
-        modules[name] = module
-    commands.add_parser(
-        _BENCHMARK, help="The benchmarks of this package.", add_help=False
-    )  # for the list only
-    return parser, modules
-
-
-def _options(parser: argparse.ArgumentParser, command: str) -> list[str]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            chosen = action.choices[command]
-            return [option for a in chosen._actions for option in a.option_strings]
-    return []
+    parsers = {}
+    for name, command in COMMANDS.items():
+        text = inspect.getdoc(command.run) or ""
+        summary = text.partition("\n")[0]
+        parsers[name] = commands.add_parser(name, help=summary, description=text, **common)
+        for add_argument in command.arguments:
+            add_argument(parsers[name])
+    # For the list only: its arguments are its own.
+    commands.add_parser(_BENCHMARK, help="The benchmarks of this package.", add_help=False)
+    return parser, parsers
 
 
 def _guarded(command: Callable[[], int]) -> int:
@@ -98,10 +85,10 @@ def _guarded(command: Callable[[], int]) -> int:
         return command()
     except KeyboardInterrupt:
         print("\ninterrupted; started again, a run continues where it stopped", file=sys.stderr)
-        return exit_codes.INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone: acband show RUN | head
         sys.stderr.close()
-        return exit_codes.DONE
+        return ExitCode.DONE
     except Exception as error:
         if sys.flags.dev_mode:  # python -X dev: show where
             raise
@@ -127,23 +114,22 @@ def _message(error: Exception) -> str:
     return str(error)
 
 
-def _exit_code(error: Exception) -> int | None:
+def _exit_code(error: Exception) -> ExitCode | None:
     """Return the exit code of an error that a user can do something about."""
     from acband_configspace import errors
-    from acband_configspace.cli.commands.run import NothingFoundError, TargetAborted
     from acband_configspace.runlog.replay import NoRunError
 
-    codes: dict[type[Exception] | tuple[type[Exception], ...], int] = {
-        (InputError, NoRunError): exit_codes.BAD_INPUT,
-        (errors.RunDiffersError, errors.RunInUseError): exit_codes.RUN_IN_THE_WAY,
-        (errors.FirstRaceCrashedError, NothingFoundError): exit_codes.TARGET_FAILS,
-        (errors.NoWorkersError, errors.SchedulerLostError): exit_codes.CLUSTER_LOST,
-        TargetAborted: exit_codes.ABORTED,
-        OSError: exit_codes.BAD_INPUT,
+    codes: dict[type[Exception] | tuple[type[Exception], ...], ExitCode] = {
+        (InputError, NoRunError): ExitCode.BAD_INPUT,
+        (errors.RunDiffersError, errors.RunInUseError): ExitCode.RUN_IN_THE_WAY,
+        (errors.FirstRaceCrashedError, NothingFoundError): ExitCode.TARGET_FAILS,
+        (errors.NoWorkersError, errors.SchedulerLostError): ExitCode.CLUSTER_LOST,
+        TargetAborted: ExitCode.ABORTED,
+        OSError: ExitCode.BAD_INPUT,
     }
     if isinstance(error, ModuleNotFoundError):
         wanted = (error.name or "").split(".")[0]
-        return exit_codes.BAD_INPUT if wanted in ("matplotlib", "yaml") else None
+        return ExitCode.BAD_INPUT if wanted in ("matplotlib", "yaml") else None
     return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
 
 

@@ -19,18 +19,11 @@ ABORT = "ABORT"
 SAID_ABORT = f"the target said {ABORT}"
 
 _STATUSES = {
-    "SAT": "SUCCESS",
-    "SATISFIABLE": "SUCCESS",
-    "UNSAT": "SUCCESS",
-    "UNSATISFIABLE": "SUCCESS",
-    "SUCCESS": "SUCCESS",
-    "OK": "SUCCESS",
+    **dict.fromkeys(("SAT", "SATISFIABLE", "UNSAT", "UNSATISFIABLE", "SUCCESS", "OK"), "SUCCESS"),
     "TIMEOUT": "TIMEOUT",
-    "MEMOUT": "MEMORYOUT",
-    "MEMORYOUT": "MEMORYOUT",
-    "CRASHED": "CRASHED",
-    "KILLED": "CRASHED",
-    "ABORT": ABORT,
+    **dict.fromkeys(("MEMOUT", "MEMORYOUT"), "MEMORYOUT"),
+    **dict.fromkeys(("CRASHED", "KILLED"), "CRASHED"),
+    ABORT: ABORT,
 }
 _RESULT_LINE = re.compile(
     r"^\s*(?:result (?:for|of) (?:paramils|smac|hal|this algorithm run)|"
@@ -93,12 +86,7 @@ class AclibResult:
         )
 
     def _report(
-        self,
-        word: str,
-        runtime: float | None,
-        quality: float | None,
-        extra: str | None,
-        text: str,
+        self, word: str, runtime: float | None, quality: float | None, extra: str | None, text: str
     ) -> ScriptReport:
         status = _STATUSES.get(word.strip().upper())
         if status is None:
@@ -164,7 +152,7 @@ class PatternResult:
 
 @dataclass(frozen=True)
 class LastNumber:
-    """The last number of the output, wherever it stands."""
+    """The last number of the output, wherever it is."""
 
     def __call__(self, text: str, code: int) -> ScriptReport | None:
         """Return the report; without a number the run has crashed."""

@@ -14,7 +14,7 @@ from acband_configspace.cli.errors import InputError, Place
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.reading import kind_of, read_scenario
 
-#: Beside the journal: what ``acband run`` was told.
+#: The file beside the journal that says what ``acband run`` was told.
 RECORD = "acband.json"
 
 
@@ -28,15 +28,6 @@ class Origin:
     """Where ``acband`` was called."""
     target: tuple[str, ...]
     """What is run and how its results are read."""
-
-
-def example_command(scenario_file: ScenarioFile) -> tuple[str, ...]:
-    """Return the command line of the default configuration on the first instance."""
-    default = dict(scenario_file.space.get_default_configuration())
-    instance = None if scenario_file.instances is None else scenario_file.instances[0]
-    return tuple(
-        scenario_file.line.words(default, instance, scenario_file.seed, scenario_file.cutoff)
-    )
 
 
 def target_of(scenario_file: ScenarioFile) -> tuple[str, ...]:
@@ -111,7 +102,7 @@ def scenario_of_run(
     """Read the scenario of a run again, as it was given then, or another one.
 
     Relative paths mean what they meant then. ``test_instances``, a list in the scenario's own
-    format, stands in for the scenario's.
+    format, replaces those of the scenario.
     """
     changes: dict[str, str] = {}
     if test_instances is not None:
@@ -145,5 +136,5 @@ def incumbent_of(directory: Path) -> dict[str, Any]:
 
     run = Run.load(directory)
     if run.problem is not None:
-        raise NoRunError(f"who leads in {directory} cannot be told: {run.problem}")
+        raise NoRunError(f"it is not known who leads in {directory}: {run.problem}")
     return dict(run.default if run.incumbent is None else run.values(run.incumbent))

@@ -1,4 +1,4 @@
-"""The geometry of the report's charts: where things stand, in per cent of the drawing area.
+"""The geometry of the report's charts: where things are, in per cent of the drawing area.
 
 Texts are placed by the page, in its own size, and lines keep their width: so a picture is as wide
 as the page and can be read on a telephone.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from acband_configspace.runlog.estimates import Estimate
@@ -20,7 +20,7 @@ from acband_configspace.runlog.words import counted, number, seconds
 MOST_DOTS = 64
 #: Of a run with more rounds than this the last ones are shown: columns would be too narrow.
 MOST_COLUMNS = 120
-#: At most about so many names stand below the columns.
+#: About how many names there may be below the columns.
 MOST_NAMES = 12
 #: From this ratio of the largest value to the smallest on, an axis is logarithmic.
 LOG_RATIO = 12.0
@@ -54,7 +54,7 @@ class Scale:
         return round(100 * min(1.0, max(0.0, share)), 3)
 
     def ticks(self, *, most: int = 6, whole: bool = False) -> list[float]:
-        """Return round values to mark, at most about so many."""
+        """Return round values to mark, about ``most`` of them at most."""
         if self.log:
             return _log_ticks(self.low, self.high, most)
         return _linear_ticks(self.low, self.high, most, whole=whole)
@@ -74,8 +74,14 @@ def _linear_ticks(low: float, high: float, most: int, *, whole: bool) -> list[fl
 
 def _log_ticks(low: float, high: float, most: int) -> list[float]:
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [f * 10.0**e for e in exponents for f in factors if low <= f * 10.0**e <= high]
+    sets = [[f * 10.0**e for e in exponents for f in fs] for fs in ((1, 2, 5), (1, 3), (1,))]
+    return _few_enough(sets, low, high, most)
+
+
+def _few_enough(sets: Iterable[Sequence[float]], low: float, high: float, most: int) -> list[float]:
+    """Return what lies within the bounds of the first set with at most ``most`` of it."""
+    for values in sets:
+        ticks = [value for value in values if low <= value <= high]
         if len(ticks) <= most:
             return ticks
     return ticks[:: math.ceil(len(ticks) / most)]
@@ -90,7 +96,6 @@ class Point:
 
     x: float
     y: float
-    label: str
     tooltip: str
 
 
@@ -133,7 +138,6 @@ def cost_chart(run: Run) -> CostChart | None:
         Point(
             x(lead.since),
             y(best),
-            run.label(lead.configuration),
             f"{run.label(lead.configuration)} has led since {seconds(lead.since)}, "
             f"{counted(lead.n_trials, 'trial')}: {_estimated(e)}, "
             f"by {counted(e.n_common, 'common instance')}",
@@ -186,11 +190,9 @@ def _time_ticks(scale: Scale, most: int = 6) -> list[float]:
         unit = next(u for u in (86400, 3600, 60, 1) if u == 1 or scale.high >= 2 * u)
         in_units = Scale(scale.low / unit, scale.high / unit)
         return [unit * value for value in in_units.ticks(most=most)]
-    for durations in (_ROUND_DURATIONS, _ROUND_DURATIONS[::2], _ROUND_DURATIONS[::3]):
-        ticks = [value for value in durations if scale.low <= value <= scale.high]
-        if len(ticks) <= most:
-            return ticks
-    return ticks[:: math.ceil(len(ticks) / most)]
+    return _few_enough(
+        [_ROUND_DURATIONS[::step] for step in (1, 2, 3)], scale.low, scale.high, most
+    )
 
 
 #: From a thousandth of a second to a hundred days.
@@ -259,6 +261,16 @@ class BarChart:
     spans: Sequence[Span]
 
 
+#: What dots stand for.
+KINDS = {
+    "incumbent": "today's incumbent",
+    "on": "goes on",
+    "out": "is out",
+    "waits": "found no group, goes on",
+    "open": "undecided",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Dot:
     """A configuration in a round."""
@@ -266,8 +278,17 @@ class Dot:
     x: float
     y: float
     kind: str
-    """"on", "out", "open" or "waits"; "incumbent" if it leads today."""
+    """One of :data:`KINDS`."""
     tooltip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The way of a configuration from one round to the next."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    is_incumbent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,21 +296,27 @@ class DotChart:
     """Who met whom and who went on: a column for each round."""
 
     x_label: str
+    columns: Sequence[tuple[float, PlayedRound]]
+    """The place of each round."""
     dots: Sequence[Dot]
     groups: Sequence[tuple[float, float, float]]
-    """Where a group stands: its column, its top and its bottom."""
-    paths: Sequence[tuple[str, bool]]
-    """The paths from round to round, and whether they are the incumbent's."""
+    """The place of each group: its column, its top and its bottom."""
+    paths: Sequence[Path]
+    """The incumbent's last, so that it is on top."""
     spans: Sequence[Span]
-    kinds: Sequence[str]
-    """Those that occur."""
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of dots that occur."""
+        found = {dot.kind for dot in self.dots}
+        return [kind for kind in KINDS if kind in found]
 
 
 def elimination_chart(run: Run) -> DotChart | BarChart:
     """Return who went on: dots for a small run, bars for a large one."""
     rounds = _shown_rounds(run)
     if max(len(round_.in_play) for round_ in rounds) <= MOST_DOTS:
-        return _dots(run)
+        return dot_chart(run)
     y = _count_scale([len(round_.in_play) for round_ in rounds])
     bars = []
     for left, width, round_ in _columns(run):
@@ -300,13 +327,7 @@ def elimination_chart(run: Run) -> DotChart | BarChart:
         text += f", among them {run.label(run.incumbent)}" if leads else ""
         inner = 0.0 if round_.is_open or not n_on else y(n_on)
         bars.append(Bar(left, width, y(n_in), inner, text, round_.is_open, leads))
-    return BarChart(
-        y_label=f"configurations{' (log scale)' if y.log else ''}",
-        x_label=_x_label(run),
-        y_ticks=_count_ticks(y),
-        bars=bars,
-        spans=_spans(run),
-    )
+    return _bar_chart(run, "configurations", y, bars)
 
 
 def races_chart(run: Run) -> BarChart:
@@ -324,10 +345,15 @@ def races_chart(run: Run) -> BarChart:
         )
         for left, width, round_ in _columns(run)
     ]
+    return _bar_chart(run, "races", y, bars)
+
+
+def _bar_chart(run: Run, what: str, y: Scale, bars: Sequence[Bar]) -> BarChart:
+    ticks = [value for value in y.ticks(most=5, whole=True) if value == round(value)]
     return BarChart(
-        y_label=f"races{' (log scale)' if y.log else ''}",
+        y_label=f"{what}{' (log scale)' if y.log else ''}",
         x_label=_x_label(run),
-        y_ticks=_count_ticks(y),
+        y_ticks=[Tick(y(value), f"{value:,.0f}") for value in ticks],
         bars=bars,
         spans=_spans(run),
     )
@@ -338,11 +364,6 @@ def _count_scale(values: Sequence[int]) -> Scale:
     if largest > MOST_DOTS and largest / min(values) > LOG_RATIO:
         return Scale(0.5, largest * 1.2, log=True)  # one is above the ground
     return Scale(0.0, largest * 1.05)
-
-
-def _count_ticks(scale: Scale) -> list[Tick]:
-    values = [value for value in scale.ticks(most=5, whole=True) if value == round(value)]
-    return [Tick(scale(value), f"{value:,.0f}") for value in values]
 
 
 def shown_epochs(run: Run) -> list[PlayedEpoch]:
@@ -362,7 +383,7 @@ def _shown_rounds(run: Run) -> list[PlayedRound]:
 
 
 def _columns(run: Run) -> Iterator[tuple[float, float, PlayedRound]]:
-    """Yield where each round stands; there is a gap after each epoch."""
+    """Yield the place of each round; there is a gap after each epoch."""
     epochs = shown_epochs(run)
     total = sum(len(epoch.rounds) for epoch in epochs) + 0.5 * (len(epochs) - 1)
     left = 0.0
@@ -408,39 +429,37 @@ def _round_name(run: Run, round_: PlayedRound) -> str:
 # --- dots -------------------------------------------------------------------------------------
 
 
-def _dots(run: Run) -> DotChart:
-    columns = list(_columns(run))
+def dot_chart(run: Run) -> DotChart:
+    """Return who met whom and who went on, however many they are."""
+    columns = [(left + width / 2, round_) for left, width, round_ in _columns(run)]
     heights: list[dict[int, float]] = []
-    for _, _, round_ in columns:
-        heights.append(dict(heights_of(round_, heights[-1] if heights else {})))
-    top = max(max(column.values()) for column in heights) + 0.7
+    for _, round_ in columns:
+        heights.append(dict(_heights(round_, heights[-1] if heights else {})))
+    top = max((max(column.values()) for column in heights), default=0.0) + 0.7
+    places = [
+        {n: (x, round(50 - 50 * height / top, 3)) for n, height in column.items()}
+        for (x, _), column in zip(columns, heights, strict=True)
+    ]
     dots: list[Dot] = []
     groups: list[tuple[float, float, float]] = []
-    centres = [left + width / 2 for left, width, _ in columns]
-    places = [
-        {n: round(50 - 50 * height / top, 3) for n, height in column.items()} for column in heights
-    ]
-    for x, place, (_, _, round_) in zip(centres, places, columns, strict=True):
+    for place, (x, round_) in zip(places, columns, strict=True):
         name = _round_name(run, round_)
         for group in round_.groups:
-            ys = [place[n] for n in group.members]
+            ys = [place[n][1] for n in group.members]
             groups.append((x, min(ys), max(ys)))
-            dots += [_dot(run, name, group, n, x, place[n]) for n in group.members]
+            dots += [_dot(run, name, group, n, *place[n]) for n in group.members]
         dots += [
-            Dot(x, place[n], "waits", f"{name}: {run.label(n)} found no group and goes on")
+            Dot(*place[n], "waits", f"{name}: {run.label(n)} found no group and goes on")
             for n in round_.carried
         ]
     paths = [
-        (f"M{x} {before[n]}L{next_x} {after[n]}", n == run.incumbent)
-        for (x, next_x), (before, after) in zip(
-            itertools.pairwise(centres), itertools.pairwise(places), strict=True
-        )
+        Path(before[n], after[n], n == run.incumbent)
+        for before, after in itertools.pairwise(places)
         for n in before
         if n in after
     ]
-    paths.sort(key=lambda path: path[1])  # the incumbent's on top
-    kinds = {dot.kind for dot in dots}
-    return DotChart(_x_label(run), dots, groups, paths, _spans(run), sorted(kinds))
+    paths.sort(key=lambda path: path.is_incumbent)
+    return DotChart(_x_label(run), columns, dots, groups, paths, _spans(run))
 
 
 def _dot(run: Run, name: str, group: PlayedGroup, n: int, x: float, y: float) -> Dot:
@@ -456,7 +475,7 @@ def _dot(run: Run, name: str, group: PlayedGroup, n: int, x: float, y: float) ->
     return Dot(x, y, kind, f"{name}: {run.label(n)} {record}, {what}")
 
 
-def heights_of(round_: PlayedRound, before: Mapping[int, float]) -> Iterator[tuple[int, float]]:
+def _heights(round_: PlayedRound, before: Mapping[int, float]) -> Iterator[tuple[int, float]]:
     """Stack the groups of a round around zero, each near where its members come from."""
     blocks = [list(group.members) for group in round_.groups]
     blocks += [[number] for number in round_.carried]

@@ -40,7 +40,7 @@ class Lead:
     n_trials: int
     """Trials that had finished by then."""
     estimate: Estimate | None
-    """What it costs, by all that is known today; None if it has no finite cost."""
+    """What it costs, from all that is known today; None if it has no finite cost."""
     best: float | None
     """The least estimate of all who have led by then, but not below the present incumbent's,
     which is known best. So the curve goes down, and ends at the incumbent's own estimate."""
@@ -58,14 +58,6 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.first)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCosts:
-    """The finite costs of one configuration, lower bounds among them."""
-
-    costs: Floats
-    n_bounded: int
 
 
 class Known(Protocol):
@@ -125,13 +117,13 @@ class Costs:
         return self._bounds.get(configuration, {})
 
 
-def own_costs(known: Known, number: int) -> OwnCosts:
-    """Return the finite costs of a configuration; a bound where it was stopped."""
+def own_costs(known: Known, number: int) -> tuple[Floats, bool]:
+    """Return the finite costs of a configuration, and whether some are bounds: it was stopped."""
     costs = known.costs(number)
     table = {**known.bounds(number), **costs}
     finite = {key: cost for key, cost in table.items() if math.isfinite(cost)}
     values = np.array(list(finite.values()), dtype=float)
-    return OwnCosts(values, sum(key not in costs for key in finite))
+    return values, any(key not in costs for key in finite)
 
 
 def pairs_of(known: Known, first: int, second: int, *, with_bounds: bool) -> Pairs:
@@ -157,34 +149,32 @@ class Estimator:
 
     Its own mean is over all instances that it has met. Any other costs as much more or less as it
     did on the instances that both have met: instances differ more than configurations do. Only
-    where two never met (as in the paper's schedule) their own means have to do.
+    where two never met (as in the paper's schedule) must their own means do.
     """
 
     def __init__(self, known: Known, incumbent: int, others: Iterable[int] = ()) -> None:
         self._known = known
         self._incumbent = incumbent
-        self._own = own_costs(known, incumbent)
+        self._own, self._own_bounded = own_costs(known, incumbent)
         self._variance = self._paired_variance({*others} - {incumbent})
 
     def estimate(self, number: int) -> Estimate | None:
         """Return what a configuration costs, None if nothing finite is known of it."""
         own = self._own
-        if not len(own.costs):
+        if not len(own):
             return None
-        level = float(own.costs.mean())
-        error = _standard_error(own.costs)
+        level, error = float(own.mean()), _standard_error(own)
         if number == self._incumbent:
-            return Estimate(level, error, len(own.costs), own.n_bounded > 0)
+            return Estimate(level, error, len(own), self._own_bounded)
         pairs = pairs_of(self._known, number, self._incumbent, with_bounds=False)
         if len(pairs):
             return self._beside(pairs, level, error)
         # It was stopped wherever they met, or they never did: of two lower bounds, the larger.
         pairs = pairs_of(self._known, number, self._incumbent, with_bounds=True)
         bounds = [self._beside(pairs, level, error)] if len(pairs) else []
-        alone = own_costs(self._known, number)
-        if len(alone.costs):
-            mean, own_error = float(alone.costs.mean()), _standard_error(alone.costs)
-            bounds.append(Estimate(mean, own_error, 0, alone.n_bounded > 0))
+        alone, bounded = own_costs(self._known, number)
+        if len(alone):
+            bounds.append(Estimate(float(alone.mean()), _standard_error(alone), 0, bounded))
         return max(bounds, key=lambda estimate: estimate.mean, default=None)
 
     def _beside(self, pairs: Pairs, level: float, error: float | None) -> Estimate:
@@ -227,7 +217,7 @@ def _added(first: float | None, second: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """What a former leader costs, by all that is known today."""
+    """What a former leader costs, from all that is known today."""
 
     estimate: Estimate | None
     best: float | None

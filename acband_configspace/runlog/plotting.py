@@ -6,9 +6,7 @@ directory, as a :class:`~acband_configspace.runlog.replay.Run`, or as its facade
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -20,9 +18,8 @@ from matplotlib.ticker import MaxNLocator
 
 from acband_configspace.core.schedule import Schedule, sufficient_budget
 from acband_configspace.core.search_plan import SearchSchedule
-from acband_configspace.runlog.charts import heights_of
+from acband_configspace.runlog.charts import KINDS, DotChart, dot_chart
 from acband_configspace.runlog.replay import Run
-from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound
 
 AnyRun = Run | str | Path | object
 """A run, its directory, or its facade."""
@@ -30,16 +27,15 @@ AnyRun = Run | str | Path | object
 #: Colours that those who cannot tell red from green can tell apart, on screen and in print.
 WINNER, SURVIVOR, DROPPED, OPEN = "#d55e00", "#0072b2", "#9fa8b2", "#e69f00"
 TEST = "#009e73"
+#: The colour and the marker of each kind of dot.
+MARKERS = {
+    "incumbent": (WINNER, "o"),
+    "on": (SURVIVOR, "o"),
+    "out": (DROPPED, "X"),
+    "waits": (SURVIVOR, "o"),
+    "open": (OPEN, "o"),
+}
 EPOCHS = ("#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A round in the picture: how high up each configuration stands."""
-
-    epoch: PlayedEpoch
-    round: PlayedRound
-    heights: Mapping[int, float]
 
 
 def plot_elimination(run: AnyRun, ax: Axes | None = None) -> Axes:
@@ -49,15 +45,66 @@ def plot_elimination(run: AnyRun, ax: Axes | None = None) -> Axes:
     narrower with every round, and wider again as an epoch or a pass brings new challengers.
     """
     run = _played(run)
-    columns = _columns(run.epochs)
-    ax = _axes(ax, width=max(6.0, 0.42 * len(columns) + 2.0), height=4.2)
-    for left, (before, column) in enumerate(itertools.pairwise(columns)):
-        _connect(ax, left, before, column, run.incumbent)
-    for position, column in enumerate(columns):
-        _draw_column(ax, position, column, run.incumbent)
-    _label_columns(ax, run, columns)
-    _legend(ax, run)
+    chart = dot_chart(run)
+    ax = _axes(ax, width=max(6.0, 0.42 * len(chart.columns) + 2.0), height=4.2)
+    for path in chart.paths:
+        (x, y), (next_x, next_y) = path.start, path.end
+        colour, width = (WINNER, 2.4) if path.is_incumbent else (DROPPED, 0.9)
+        ax.plot([x, next_x], [y, next_y], color=colour, linewidth=width, solid_capstyle="round")
+    for x, top, bottom in chart.groups:
+        ax.plot([x, x], [top, bottom], color="0.88", linewidth=7, zorder=1.5)
+    for dot in chart.dots:
+        ax.add_line(_marker(dot.kind, [dot.x], [dot.y]))
+    _label_columns(ax, chart)
+    handles = [_marker(kind, label=KINDS[kind]) for kind in chart.kinds]
+    if run.incumbent is not None:
+        name = f"the incumbent, {run.label(run.incumbent)}"
+        handles = [h for h in handles if h.get_label() != KINDS["incumbent"]]
+        handles.insert(0, Line2D([], [], color=WINNER, linewidth=2.4, marker="o", label=name))
+    # Below, where no path is.
+    ax.legend(
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False,
+        fontsize=8,
+    )  # fmt: skip
     return ax
+
+
+def _marker(
+    kind: str, x: Sequence[float] = (), y: Sequence[float] = (), label: str | None = None
+) -> Line2D:
+    colour, shape = MARKERS[kind]
+    waits = kind == "waits"
+    return Line2D(
+        x,
+        y,
+        marker=shape,
+        linestyle="",
+        label=label,
+        markersize=5.5 if kind == "incumbent" else 4.5,
+        markerfacecolor="white" if waits else colour,
+        markeredgecolor=colour if waits else "white",
+        markeredgewidth=1.0 if waits else 0.4,
+        zorder=3,
+    )
+
+
+def _label_columns(ax: Axes, chart: DotChart) -> None:
+    """Say below how many races a round took, and above whose epoch or pass it is."""
+    ax.set_xlim(0, 100)
+    ax.set_ylim(100, 0)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.set_xticks(
+        [x for x, _ in chart.columns], [str(len(round_.races)) for _, round_ in chart.columns]
+    )
+    ax.tick_params(axis="x", length=0, labelsize=7, rotation=90 if len(chart.columns) > 30 else 0)
+    ax.set_xlabel(f"{chart.x_label}; below each: its races")
+    above = ax.get_xaxis_transform()  # names are at the same height in every picture
+    for number, span in enumerate(chart.spans):
+        if number % 2 == 0:
+            ax.axvspan(span.left, span.left + span.width, color="0.96", zorder=0, linewidth=0)
+        middle = span.left + span.width / 2
+        ax.text(middle, 1.01, span.label, ha="center", fontsize=7, color="0.3", transform=above)
 
 
 def plot_incumbent(
@@ -98,7 +145,7 @@ def plot_incumbent(
     ax.set_xlim(0, max(run.elapsed, 1e-9))
     ax.set_xlabel("seconds since the start")
     ax.set_ylabel("mean run time (s)" if run.racing else f"mean {run.header.objective}")
-    # Below, where no number of an incumbent stands.
+    # Below, where no number of an incumbent is.
     ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     return ax
 
@@ -213,108 +260,3 @@ def _axes(ax: Axes | None, *, width: float, height: float) -> Axes:
         _, ax = plt.subplots(figsize=(min(width, 16.0), height), layout="constrained")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def _columns(epochs: Sequence[PlayedEpoch]) -> list[_Column]:
-    columns: list[_Column] = []
-    for epoch in epochs:
-        for round_ in epoch.rounds:
-            before = columns[-1].heights if columns else {}
-            columns.append(_Column(epoch, round_, dict(heights_of(round_, before))))
-    return columns
-
-
-def _connect(ax: Axes, left: int, before: _Column, after: _Column, winner: int | None) -> None:
-    for number in before.heights.keys() & after.heights.keys():
-        is_winner = number == winner
-        ax.plot(
-            [left, left + 1],
-            [before.heights[number], after.heights[number]],
-            color=WINNER if is_winner else DROPPED,
-            linewidth=2.4 if is_winner else 0.9,
-            zorder=2 if is_winner else 1,
-            solid_capstyle="round",
-        )
-
-
-def _draw_column(ax: Axes, position: int, column: _Column, winner: int | None) -> None:
-    for group in column.round.groups:
-        heights = sorted(column.heights[number] for number in group.members)
-        ax.plot([position] * 2, [heights[0], heights[-1]], color="0.88", linewidth=7, zorder=1.5)
-        for number in group.members:
-            survives = None if group.survivors is None else number in group.survivors
-            colour = OPEN if survives is None else SURVIVOR if survives else DROPPED
-            ax.plot(
-                position,
-                column.heights[number],
-                "o" if survives is not False else "X",
-                color=WINNER if number == winner else colour,
-                markersize=5.5 if number == winner else 4.5,
-                markeredgecolor="white",
-                markeredgewidth=0.4,
-                zorder=3,
-            )
-    for number in column.round.carried:
-        colour = WINNER if number == winner else SURVIVOR
-        ax.plot(
-            position,
-            column.heights[number],
-            "o",
-            markerfacecolor="white",
-            markeredgecolor=colour,
-            markersize=4.5,
-            zorder=3,
-        )
-
-
-def _label_columns(ax: Axes, run: Run, columns: Sequence[_Column]) -> None:
-    """Say below how many races a round took, and above whose epoch it is."""
-    top = max((max(column.heights.values()) for column in columns), default=0.0) + 1.2
-    ax.set_ylim(-top, top)
-    ax.set_xlim(-0.7, len(columns) - 0.3)
-    ax.set_yticks([])
-    ax.spines["left"].set_visible(False)
-    ax.set_xticks(range(len(columns)), [str(len(column.round.races)) for column in columns])
-    ax.tick_params(axis="x", length=0, labelsize=7, rotation=90 if len(columns) > 30 else 0)
-    ax.set_xlabel("rounds, from left to right; below each: its races")
-    start = 0
-    for number, epoch in enumerate(run.epochs):
-        end = start + len(epoch.rounds)
-        if number % 2 == 0:
-            ax.axvspan(start - 0.5, end - 0.5, color="0.96", zorder=0, linewidth=0)
-        _name_epoch(ax, run, epoch, start, end)
-        start = end
-
-
-def _name_epoch(ax: Axes, run: Run, epoch: PlayedEpoch, start: int, end: int) -> None:
-    above = ax.get_xaxis_transform()  # names stand at the same height in every picture
-    is_pass = bool(run.header.settings.memory)
-    short = f"{epoch.pass_number if is_pass else epoch.index}"
-    name = epoch.name if end - start > 1 or epoch.is_playoff else short
-    middle = (start + end - 1) / 2
-    ax.text(middle, 1.01, name, ha="center", fontsize=7, color="0.3", transform=above)
-    if not is_pass and epoch.index == 1 and len(run.plans) > 1:
-        ax.axvline(start - 0.5, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
-        text = f"pass {epoch.pass_number}"
-        ax.text(start - 0.5, 1.06, text, fontsize=8, weight="bold", transform=above)
-
-
-def _legend(ax: Axes, run: Run) -> None:
-    def dot(marker: str, colour: str, label: str, face: str | None = None) -> Line2D:
-        return Line2D(
-            [], [], marker=marker, linestyle="", color=colour, label=label, markersize=5,
-            markerfacecolor=face or colour,
-        )  # fmt: skip
-
-    handles = [dot("o", SURVIVOR, "goes on"), dot("X", DROPPED, "is out")]
-    if any(round_.carried for round_ in run.rounds):
-        handles.append(dot("o", SURVIVOR, "found no group", "white"))
-    if any(round_.is_open for round_ in run.rounds):
-        handles.append(dot("o", OPEN, "undecided"))
-    if run.incumbent is not None:
-        name = f"the incumbent, {run.label(run.incumbent)}"
-        handles.insert(0, Line2D([], [], color=WINNER, linewidth=2.4, marker="o", label=name))
-    ax.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, frameon=False,
-        fontsize=8,
-    )  # fmt: skip

@@ -9,7 +9,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
@@ -19,6 +19,7 @@ from acband_configspace._version import __version__
 from acband_configspace.core.ends import End
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.runlog.charts import (
+    KINDS,
     BarChart,
     CostChart,
     DotChart,
@@ -30,8 +31,8 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.estimates import Lead
 from acband_configspace.runlog.replay import FATES, Run, Trial
 from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound
-from acband_configspace.runlog.verdict import VERDICT, Verdict
-from acband_configspace.runlog.words import counted, number, seconds, verdict
+from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
+from acband_configspace.runlog.words import counted, number, seconds
 
 #: More configurations than this make the page slow to open; the CSV file has them all.
 MOST_CONFIGURATIONS = 500
@@ -85,10 +86,11 @@ class Section:
     after_title: str = ""
     folded: bool = False
     """Whether the table is shown on demand."""
-    chart_kind: str = field(init=False, default="")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "chart_kind", type(self.chart).__name__)
+    @property
+    def chart_kind(self) -> str:
+        """By which the page chooses how to draw it."""
+        return type(self.chart).__name__
 
 
 def html_report(run: Run | str | Path | object) -> str:
@@ -169,7 +171,7 @@ def _cost(run: Run) -> Section:
     ]
     return Section(
         "The incumbent's cost over time",
-        "Estimated by all that is known today, on the instances that each incumbent and the "
+        "Estimated from all that is known today, on the instances that each incumbent and the "
         "present one have met. These are training instances: on others the gain may be smaller.",
         chart=cost_chart(run),
         legend=legend,
@@ -241,21 +243,13 @@ def _difference(run: Run, configuration: int | None) -> str:
 
 # --- rounds -----------------------------------------------------------------------------------
 
-_DOTS = {
-    "incumbent": "today's incumbent",
-    "on": "goes on",
-    "out": "is out",
-    "waits": "found no group, goes on",
-    "open": "undecided",
-}
-
 
 def _elimination(run: Run) -> Section:
     chart = elimination_chart(run)
     n_left_out = len(run.epochs) - len(shown_epochs(run))
     left_out = f" The first {n_left_out:,} passes are not shown." if n_left_out else ""
     if isinstance(chart, DotChart):
-        legend = [(kind, text) for kind, text in _DOTS.items() if kind in chart.kinds]
+        legend = [(kind, KINDS[kind]) for kind in chart.kinds]
         text = f"A column for each round; dots that touch are a group.{left_out}"
     else:
         legend = [("outer", "in the round"), ("inner", "of these, went on")]
@@ -399,64 +393,42 @@ def _bar(fate: str, share: float) -> Markup:
     return Markup('<span class="bar {}" style="width:{:.1f}%"></span>').format(fate, 100 * share)
 
 
-@dataclass(frozen=True)
-class _Record:
-    """How a configuration fared."""
-
-    number: int
-    fates: Counter[str]
-    cpu_time: float
-    mean_cost: float | None
-    n_rounds: int
-
-
 def _configurations(run: Run) -> Section:
-    records = sorted(_records(run), key=lambda r: (-r.n_rounds, -r.fates["won"], r.number))
+    survived = Counter(
+        n for round_ in run.rounds for group in round_.groups for n in group.survivors or ()
+    )
+    trials: dict[int, list[Trial]] = {}
+    for trial in run.trials:
+        trials.setdefault(trial.configuration, []).append(trial)
+    fates = {n: Counter(trial.fate for trial in own) for n, own in trials.items()}
+    order = sorted(trials, key=lambda n: (-survived[n], -fates[n]["won"], n))
     columns = [
         Column("configuration", True), Column("rounds survived", True), Column("races", True),
         Column("won", True), Column("share", True), Column("cutoffs", True),
         Column("failures", True), Column("CPU time", True), Column("mean cost when finished", True),
         Column("values", is_long=True),
     ]  # fmt: skip
-    rows = [_record_row(run, record) for record in records[:MOST_CONFIGURATIONS]]
-    leader = [i for i, record in enumerate(records) if record.number == run.incumbent]
-    rest = len(records) - MOST_CONFIGURATIONS
-    text = f"{rest:,} more are in the CSV file (--csv)." if rest > 0 else ""
-    return Section("Configurations", text, table=Table(columns, rows, frozenset(leader)))
+    shown = order[:MOST_CONFIGURATIONS]
+    rows = [_configuration(run, n, trials[n], fates[n], survived[n]) for n in shown]
+    leader = frozenset(i for i, n in enumerate(shown) if n == run.incumbent)
+    rest = len(order) - len(shown)
+    text = f"{rest:,} more are in the CSV file (--csv)." if rest else ""
+    return Section("Configurations", text, table=Table(columns, rows, leader))
 
 
-def _record_row(run: Run, record: _Record) -> list[object]:
-    values = run.configurations[record.number]
-    listing = ", ".join(f"{name}={_value(value)}" for name, value in sorted(values.items()))
-    fates, n_races = record.fates, record.fates.total()
+def _configuration(
+    run: Run, n: int, trials: Sequence[Trial], fates: Counter[str], n_rounds: int
+) -> list[object]:
+    listing = ", ".join(f"{name}={_value(v)}" for name, v in sorted(run.configurations[n].items()))
+    costs = [trial.record.cost for trial in trials if trial.record.end is End.FINISHED]
+    cpu_time = sum(trial.record.cpu_time for trial in trials if not trial.reused)
     return [
-        run.label(record.number), f"{record.n_rounds:,}", f"{n_races:,}", f"{fates['won']:,}",
-        f"{fates['won'] / n_races:.0%}", f"{fates['cutoff']:,}",
-        f"{fates['crashed'] + fates['memory']:,}", seconds(record.cpu_time),
-        "–" if record.mean_cost is None else number(record.mean_cost),
+        run.label(n), f"{n_rounds:,}", f"{len(trials):,}", f"{fates['won']:,}",
+        f"{fates['won'] / len(trials):.0%}", f"{fates['cutoff']:,}",
+        f"{fates['crashed'] + fates['memory']:,}", seconds(cpu_time),
+        number(sum(costs) / len(costs)) if costs else "–",
         Markup("<details><summary>show</summary>{}</details>").format(listing),
     ]  # fmt: skip
-
-
-def _records(run: Run) -> Iterable[_Record]:
-    survived = Counter(
-        number_
-        for round_ in run.rounds
-        for group in round_.groups
-        for number_ in group.survivors or ()
-    )
-    trials: dict[int, list[Trial]] = {}
-    for trial in run.trials:
-        trials.setdefault(trial.configuration, []).append(trial)
-    for configuration, own in trials.items():
-        costs = [trial.record.cost for trial in own if trial.record.end is End.FINISHED]
-        yield _Record(
-            number=configuration,
-            fates=Counter(trial.fate for trial in own),
-            cpu_time=sum(trial.record.cpu_time for trial in own if not trial.reused),
-            mean_cost=sum(costs) / len(costs) if costs else None,
-            n_rounds=survived[configuration],
-        )
 
 
 def _settings(run: Run) -> Section:

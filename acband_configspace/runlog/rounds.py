@@ -115,7 +115,7 @@ class Played:
 
 
 def play(recorded: Recorded, statistic: Statistic | None = None) -> Played:
-    """Return how a run went, or why that cannot be told."""
+    """Return how a run went, or why that is not known."""
     if not recorded.races:
         return Played()
     own = recorded.header.own_statistic

@@ -1,4 +1,4 @@
-"""The incumbent against the default on the same instances: how much better, how sure, in words."""
+"""The incumbent beside the default on the same instances: how much better, how sure, in words."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acband_configspace.core.statistics import Floats
+from acband_configspace.runlog.words import counted, gain, number
+
+if TYPE_CHECKING:
+    from acband_configspace.runlog.estimates import Comparison
+    from acband_configspace.runlog.replay import Run
 
 #: The journal's note that holds one.
 VERDICT = "verdict"
-#: An interval is given from so many instances on: from fewer it would say little.
+#: The fewest instances for which an interval is given: from fewer it would say little.
 ENOUGH_PAIRS = 5
 #: How often the instances are drawn again for an interval.
 N_RESAMPLES = 2000
@@ -60,7 +65,7 @@ class Verdict:
     racing: bool
     """Whether costs are run times, in seconds."""
     par: float
-    """With ``racing``: a run that met the cutoff costs so many times the cutoff."""
+    """With ``racing``: what a run that met the cutoff costs, in cutoffs."""
     incumbent_mean: float
     """Of the costs; of run times, cutoffs counted once."""
     default_mean: float
@@ -191,7 +196,7 @@ class Verdict:
 
         def row(name: str, mean: float, median: float, cost: float, *counts: int) -> list[str]:
             costs = [mean, median, cost] if self.racing else [mean, median]
-            return [name, *(f"{_four_digits(c)}{unit}" for c in costs), *(f"{n:,}" for n in counts)]
+            return [name, *(f"{number(c)}{unit}" for c in costs), *(f"{n:,}" for n in counts)]
 
         return [
             row("incumbent", self.incumbent_mean, self.incumbent_median, self.incumbent_cost,
@@ -207,9 +212,9 @@ class Verdict:
         name = name if self.is_ratio else "default - incumbent"
         interval = ""
         if self.low is not None and self.high is not None:
-            low, high = _four_digits(self.low), _four_digits(self.high)
+            low, high = number(self.low), number(self.high)
             interval = f" (95 % bootstrap interval {low} to {high})"
-        figure = f"{name}: {_four_digits(self.figure)}{interval}; "
+        figure = f"{name}: {number(self.figure)}{interval}; "
         known = figure if math.isfinite(self.figure) else ""
         return f"{known}Wilcoxon signed-rank test: p = {self.p_value:.2g}"
 
@@ -243,69 +248,55 @@ def _wilcoxon(own: Floats, other: Floats) -> float:
     return float(wilcoxon(differences).pvalue)
 
 
-def gain(
-    default: float,
-    incumbent: float,
-    *,
-    racing: bool,
-    is_ratio: bool | None = None,
-    interval: tuple[float, float] | None = None,
-) -> str:
-    """Return how much better the incumbent's mean cost is than the default's.
-
-    Parameters
-    ----------
-    default, incumbent : float
-        The mean costs.
-    racing : bool
-        Whether they are run times.
-    is_ratio : bool | None
-        Whether costs can be divided; None: if both means are positive.
-    interval : (float, float) | None
-        The 95 % interval of their ratio, or else of their difference.
-
-    >>> gain(3.2, 2.0, racing=True)
-    '1.60 times as fast as the default'
-    >>> gain(2.0, 3.0, racing=True, interval=(0.5, 0.8))
-    '1.50 times as slow as the default (95 % interval 1.25 to 2.00)'
-    >>> gain(4.0, 3.0, racing=False), gain(1.0, -0.5, racing=False)
-    ('25 % less than the default', '1.5 less than the default')
-    """
-    divided = min(default, incumbent) > 0 if is_ratio is None else is_ratio
-    worse = incumbent > default
-
-    def told(figure: float) -> float:
-        return _amount(figure, is_ratio=divided, racing=racing, worse=worse)
-
-    def in_words(amount: float) -> str:
-        return _in_words(amount, is_ratio=divided, racing=racing)
-
-    text = in_words(told(default / incumbent if divided else default - incumbent))
-    if divided and racing:
-        text = f"{text} times as {'slow' if worse else 'fast'} as the default"
-    else:
-        text = f"{text} {'more' if worse else 'less'} than the default"
-    if interval is not None:
-        low, high = sorted(map(told, interval))
-        text += f" (95 % interval {in_words(low)} to {in_words(high)})"
-    return text
+def verdict(run: Run) -> str:
+    """Return how much better than the default the incumbent is, in a sentence or two."""
+    if run.problem is not None:
+        return f"It is not known who leads: {run.problem}."
+    if run.incumbent is None:
+        return "No configuration has finished a race yet."
+    comparison = run.comparison
+    name = f"Configuration {run.label(run.incumbent)}"
+    if comparison is None:
+        estimate = run.leads[-1].estimate
+        cost = "" if estimate is None else f", with an estimated mean of {number(estimate.mean)}"
+        return f"{name} leads{cost}. The default takes no part in this run."
+    if comparison.is_default:
+        return "The default configuration itself leads: nothing better has been found so far."
+    failed = counted(comparison.n_default_failed, "instance")
+    failures = f" The default failed on {failed}." if comparison.n_default_failed else ""
+    if not comparison.n_common:
+        return _not_met(run, comparison, name) + failures
+    instances = counted(comparison.n_common, "training instance")
+    instances = "only training instance" if comparison.n_common == 1 else instances
+    where = f"on the {instances} that both have met"
+    return f"{name} {_compared(run, comparison)}, {where}.{failures}"
 
 
-def _amount(figure: float, *, is_ratio: bool, racing: bool, worse: bool) -> float:
-    """Return a figure as it is told: a speed-up, a share saved, or a difference."""
-    if is_ratio and racing:
-        return 1 / figure if worse else figure
-    saved = 1 - 1 / figure if is_ratio else figure
-    return -saved if worse else saved
+def _compared(run: Run, comparison: Comparison) -> str:
+    assert comparison.default_mean is not None
+    assert comparison.incumbent_mean is not None
+    at_least = "at least " if comparison.at_least else ""
+    default = f"{at_least}{number(comparison.default_mean)}"
+    means = f"{number(comparison.incumbent_mean)} instead of {default} on average"
+    # A lower bound on the default's mean says nothing while it is below the incumbent's.
+    unknown = comparison.at_least and comparison.default_mean < comparison.incumbent_mean
+    if comparison.ratio is None or unknown:
+        return f"costs {means}"
+    how = gain(
+        comparison.default_mean,
+        comparison.incumbent_mean,
+        racing=run.racing,
+        interval=comparison.ratio_interval,
+    )
+    return f"{'is' if run.racing else 'costs'} {at_least}{how}: {means}"
 
 
-def _in_words(amount: float, *, is_ratio: bool, racing: bool) -> str:
-    if not is_ratio:
-        return _four_digits(amount)
-    if racing:
-        return f"{amount:.2f}" if amount < 10 else f"{amount:,.0f}"
-    return f"{100 * amount:.0f} %" if abs(amount) >= 0.1 else f"{100 * amount:.1f} %"
-
-
-def _four_digits(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
+def _not_met(run: Run, comparison: Comparison, name: str) -> str:
+    default, own = comparison.default_estimate, run.leads[-1].estimate
+    if default is None or own is None:
+        return f"{name} leads; it has not met the default on a common instance yet."
+    at_least = "at least " if default.at_least else ""
+    return (
+        f"{name} costs {number(own.mean)} on average, the default {at_least}"
+        f"{number(default.mean)}, each on instances of its own: they have none in common."
+    )

@@ -1,12 +1,6 @@
-"""Numbers and verdicts as people read them."""
+"""Numbers, durations and gains as people read them."""
 
 from __future__ import annotations
-
-import math
-
-from acband_configspace.runlog.estimates import Comparison
-from acband_configspace.runlog.replay import Run
-from acband_configspace.runlog.verdict import gain
 
 
 def number(value: float) -> str:
@@ -15,11 +9,7 @@ def number(value: float) -> str:
     >>> number(0.46154), number(12345.6), number(3.0), number(1e-9)
     ('0.4615', '12,346', '3', '1e-09')
     """
-    if not math.isfinite(value):
-        return str(value)
-    if 1000 <= abs(value) < 1e7:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def seconds(value: float) -> str:
@@ -44,55 +34,65 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def verdict(run: Run) -> str:
-    """Return how much better than the default the incumbent is, in a sentence or two."""
-    if run.problem is not None:
-        return f"Who leads cannot be told: {run.problem}."
-    if run.incumbent is None:
-        return "No configuration has finished a race yet."
-    comparison = run.comparison
-    name = f"Configuration {run.label(run.incumbent)}"
-    if comparison is None:
-        estimate = run.leads[-1].estimate
-        cost = "" if estimate is None else f", with an estimated mean of {number(estimate.mean)}"
-        return f"{name} leads{cost}. The default takes no part in this run."
-    if comparison.is_default:
-        return "The default configuration itself leads: nothing better has been found so far."
-    failed = counted(comparison.n_default_failed, "instance")
-    failures = f" The default failed on {failed}." if comparison.n_default_failed else ""
-    if not comparison.n_common:
-        return _not_met(run, comparison, name) + failures
-    instances = counted(comparison.n_common, "training instance")
-    instances = "only training instance" if comparison.n_common == 1 else instances
-    where = f"on the {instances} that both have met"
-    return f"{name} {_compared(run, comparison)}, {where}.{failures}"
+def gain(
+    default: float,
+    incumbent: float,
+    *,
+    racing: bool,
+    is_ratio: bool | None = None,
+    interval: tuple[float, float] | None = None,
+) -> str:
+    """Return how much better the incumbent's mean cost is than the default's.
+
+    Parameters
+    ----------
+    default, incumbent : float
+        The mean costs.
+    racing : bool
+        Whether they are run times.
+    is_ratio : bool | None
+        Whether costs can be divided; None: if both means are positive.
+    interval : (float, float) | None
+        The 95 % interval of their ratio, or else of their difference.
+
+    >>> gain(3.2, 2.0, racing=True)
+    '1.60 times as fast as the default'
+    >>> gain(2.0, 3.0, racing=True, interval=(0.5, 0.8))
+    '1.50 times as slow as the default (95 % interval 1.25 to 2.00)'
+    >>> gain(4.0, 3.0, racing=False), gain(1.0, -0.5, racing=False)
+    ('25 % less than the default', '1.5 less than the default')
+    """
+    divided = min(default, incumbent) > 0 if is_ratio is None else is_ratio
+    worse = incumbent > default
+
+    def amount(figure: float) -> float:
+        return _amount(figure, is_ratio=divided, racing=racing, worse=worse)
+
+    def in_words(amount: float) -> str:
+        return _in_words(amount, is_ratio=divided, racing=racing)
+
+    text = in_words(amount(default / incumbent if divided else default - incumbent))
+    if divided and racing:
+        text = f"{text} times as {'slow' if worse else 'fast'} as the default"
+    else:
+        text = f"{text} {'more' if worse else 'less'} than the default"
+    if interval is not None:
+        low, high = sorted(map(amount, interval))
+        text += f" (95 % interval {in_words(low)} to {in_words(high)})"
+    return text
 
 
-def _compared(run: Run, comparison: Comparison) -> str:
-    assert comparison.default_mean is not None
-    assert comparison.incumbent_mean is not None
-    at_least = "at least " if comparison.at_least else ""
-    default = f"{at_least}{number(comparison.default_mean)}"
-    means = f"{number(comparison.incumbent_mean)} instead of {default} on average"
-    # A lower bound on the default's mean says nothing while it is below the incumbent's.
-    unknown = comparison.at_least and comparison.default_mean < comparison.incumbent_mean
-    if comparison.ratio is None or unknown:
-        return f"costs {means}"
-    how = gain(
-        comparison.default_mean,
-        comparison.incumbent_mean,
-        racing=run.racing,
-        interval=comparison.ratio_interval,
-    )
-    return f"{'is' if run.racing else 'costs'} {at_least}{how}: {means}"
+def _amount(figure: float, *, is_ratio: bool, racing: bool, worse: bool) -> float:
+    """Return a figure as people are told it: a speed-up, a share saved, or a difference."""
+    if is_ratio and racing:
+        return 1 / figure if worse else figure
+    saved = 1 - 1 / figure if is_ratio else figure
+    return -saved if worse else saved
 
 
-def _not_met(run: Run, comparison: Comparison, name: str) -> str:
-    default, own = comparison.default_estimate, run.leads[-1].estimate
-    if default is None or own is None:
-        return f"{name} leads; it has not met the default on a common instance yet."
-    at_least = "at least " if default.at_least else ""
-    return (
-        f"{name} costs {number(own.mean)} on average, the default {at_least}"
-        f"{number(default.mean)}, each on instances of its own: they have none in common."
-    )
+def _in_words(amount: float, *, is_ratio: bool, racing: bool) -> str:
+    if not is_ratio:
+        return number(amount)
+    if racing:
+        return f"{amount:.2f}" if amount < 10 else f"{amount:,.0f}"
+    return f"{100 * amount:.0f} %" if abs(amount) >= 0.1 else f"{100 * amount:.1f} %"

@@ -1,1 +1,14 @@
-"""The adapters to SMAC: they translate between the core and SMAC's objects, and only that."""
+"""The adapters to SMAC: they translate between the core and SMAC's objects, and only that.
+
+==================  =========================================================================
+``facade``          what users call; ``options`` its arguments, ``scenario`` what SMAC's means here
+``intensifier``     asks the engine for races and tells it outcomes; ``pending`` those being run
+``configurations``  the points of the space behind the core's numbers; ``proposals`` of new ones
+``runners``         run the target; ``trial_values`` say in SMAC's words what came of it
+``optimizer``       SMAC's loop, with a journal; ``runhistory`` its memory of trials
+``identity``        what makes two runs the same; ``descriptions`` what makes two targets so
+``warm_start``      results that are known before a run; ``validation`` runs apart from it
+``progress``        what a terminal or a notebook shows; ``logs`` and ``signals``
+``private_names``   the names of SMAC that all this rests on
+==================  =========================================================================
+"""

@@ -32,12 +32,19 @@ from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import RunInterrupted
 from acband_configspace.running import Clock, ScriptReport
-from acband_configspace.smac_plugin.check import rehearse
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
-from acband_configspace.smac_plugin.options import RUNNER_OPTIONS, check_run_options
+from acband_configspace.smac_plugin.options import (
+    OF_DESIGNS,
+    OF_INTENSIFIERS,
+    RUNNER_OPTIONS,
+    check_run_options,
+    configs_of,
+    warn_of_ignored,
+    without_ignored,
+)
 from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
@@ -49,15 +56,8 @@ from acband_configspace.smac_plugin.scenario import (
     validation_keys,
 )
 from acband_configspace.smac_plugin.signals import exit_on_sigterm
-from acband_configspace.smac_plugin.smac_arguments import (
-    OF_DESIGNS,
-    OF_INTENSIFIERS,
-    configs_of,
-    warn_of_ignored,
-    without_ignored,
-)
 from acband_configspace.smac_plugin.trial_values import ToldTrial
-from acband_configspace.smac_plugin.validation import TestResults, Validation, validate
+from acband_configspace.smac_plugin.validation import TestResults, Validation, rehearse, validate
 from acband_configspace.smac_plugin.warm_start import WarmStart, digest, earlier_results
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class ACBandFacade(RandomFacade):
     dask_client : Client | None
         Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
         ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
-        trial for each thread. Workers may come and go, but only so many tasks are sent as there
+        trial for each thread. Workers may come and go, but no more tasks are sent than there
         is room for: a cluster that adapts to demand needs a minimum. The client stays open.
     worker_timeout : float
         How many seconds to wait for workers when the cluster has none, before giving up.
@@ -284,10 +284,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 
     @staticmethod
     def get_initial_design(
-        scenario: Scenario,
-        *,
-        additional_configs: list[Configuration] | None = None,
-        **options: Any,
+        scenario: Scenario, *, additional_configs: list[Configuration] | None = None, **options: Any
     ) -> DefaultInitialDesign:
         """Return the design of a run: θ_0 and what is added; other options of SMAC's are ignored.
 
@@ -565,11 +562,5 @@ def _runner_for(
         parallel = scenario.n_workers > 1
         return make_runner(scenario, target, racing=racing, parallel=parallel, **options)
     return DaskRaceRunner(
-        scenario,
-        target,
-        dask_client,
-        k=k,
-        worker_timeout=worker_timeout,
-        racing=racing,
-        **options,
+        scenario, target, dask_client, k=k, worker_timeout=worker_timeout, racing=racing, **options
     )

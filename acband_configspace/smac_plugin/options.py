@@ -1,22 +1,35 @@
-"""The facade's options on how trials are run, all checked before anything is built."""
+"""The facade's arguments: ours are checked before anything is built, some of SMAC's are ignored."""
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ConfigSpace import Configuration
 from dask.distributed import Client
 from smac.callback.callback import Callback
+from smac.initial_design.abstract_initial_design import AbstractInitialDesign
+from smac.initial_design.default_design import DefaultInitialDesign
 
 from acband_configspace.core.checks import real_number
 from acband_configspace.running.targets import checked_codes
 
-#: Those that are the runner's alone.
+logger = logging.getLogger(__name__)
+
+#: Options that are the runner's alone.
 RUNNER_OPTIONS = (
     "racing", "clock", "par", "grace", "to_arguments", "success_codes", "read_result", "directory",
 )  # fmt: skip
+#: Options of SMAC's intensifiers that have no meaning here.
+OF_INTENSIFIERS = (
+    "max_config_calls", "max_incumbents", "eta", "n_seeds", "instance_seed_order",
+    "incumbent_selection", "retries",
+)  # fmt: skip
+#: Options of SMAC's initial designs, as its facades take them.
+OF_DESIGNS = ("n_configs", "n_configs_per_hyperparameter", "max_ratio")
 
 
 def check_run_options(given: Mapping[str, Any]) -> None:
@@ -64,3 +77,32 @@ def _check_all(name: str, items: object, fits: Callable[[object], bool], what: s
     is_text = isinstance(items, (str, bytes))
     if is_text or not isinstance(items, Sequence) or not all(fits(item) for item in items):
         raise TypeError(f"{name} must be a list of {what} but got {items!r}")
+
+
+def without_ignored(
+    where: str, options: Mapping[str, Any], ignored: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the options that have a meaning here; a warning names the others."""
+    warn_of_ignored(where, [name for name in options if name in ignored])
+    return {name: value for name, value in options.items() if name not in ignored}
+
+
+def warn_of_ignored(where: str, names: list[str]) -> None:
+    """Name the arguments that have no effect."""
+    if names:
+        logger.warning(
+            "%s ignores %s: AC-Band builds no model, and decides itself how often a configuration "
+            "is run.",
+            where,
+            ", ".join(names),
+        )
+
+
+def configs_of(design: AbstractInitialDesign) -> list[Configuration]:
+    """Return the configurations of a user's initial design: they race from the start.
+
+    θ_0 is an option of AC-Band, so the default configuration is not among them.
+    """
+    if isinstance(design, DefaultInitialDesign):
+        return list(design._additional_configs)
+    return list(design.select_configurations())

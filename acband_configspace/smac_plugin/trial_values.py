@@ -34,7 +34,7 @@ _END = {
     StatusType.TIMEOUT: End.CUTOFF,
     StatusType.MEMORYOUT: End.MEMORY,
 }
-#: Texts that come from targets are cut at so many characters: a journal is no place for data.
+#: Where texts that come from targets are cut: a journal is not a place for data.
 LONGEST_TEXT = 1000
 #: Tracebacks may be longer; their end is what tells.
 LONGEST_ERROR = 4000
@@ -76,7 +76,7 @@ class Ticket:
 
 @dataclass(frozen=True)
 class ToldTrial:
-    """A result that was told before anything was asked for: of last week, or of another tool."""
+    """A result that was told before anything was asked for: last week's, or another tool's."""
 
     config: Configuration
     key: InstanceKey

@@ -1,8 +1,9 @@
-"""Validation: the cost of one configuration on many instances, apart from the training history."""
+"""Runs apart from the training history: validation on many instances, and a rehearsal on one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,16 @@ import numpy as np
 from ConfigSpace import Configuration
 from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
 from smac.runner.abstract_runner import AbstractRunner
+from smac.scenario import Scenario
 
+from acband_configspace.core.ends import End
 from acband_configspace.runlog.verdict import Verdict
-from acband_configspace.smac_plugin.trial_values import cost_of
+from acband_configspace.runlog.words import counted
+from acband_configspace.smac_plugin.runners import RaceRunner
+from acband_configspace.smac_plugin.trial_values import Ticket, cost_of, end_of
+
+#: A race takes some ten milliseconds to start and stop: shorter runs drown in that.
+SHORT_RUN = 0.02
 
 
 @dataclass(frozen=True)
@@ -71,16 +79,83 @@ def validate(
     runner: AbstractRunner, config: Configuration, keys: Sequence[InstanceSeedKey]
 ) -> Validation:
     """Run a configuration on all instances, in parallel where there are workers."""
-    values: dict[InstanceSeedKey, TrialValue] = {}
-
-    def collect() -> None:
-        for info, value in runner.iter_results():
-            values[InstanceSeedKey(info.instance, info.seed)] = value
-
-    for key in keys:
-        runner.submit_trial(TrialInfo(config, key.instance, key.seed))
-        collect()
-    while len(values) < len(keys):
-        runner.wait()
-        collect()
+    trials = [TrialInfo(config, key.instance, key.seed) for key in keys]
+    values = {InstanceSeedKey(t.instance, t.seed): value for t, value in _results(runner, trials)}
     return Validation([ValidatedTrial(key.instance, key.seed, values[key]) for key in keys])
+
+
+def _results(
+    runner: AbstractRunner, trials: Sequence[TrialInfo]
+) -> Iterator[tuple[TrialInfo, TrialValue]]:
+    """Run trials; yield their results as they come in."""
+    waiting, n_running = deque(trials), 0
+    while waiting or n_running:
+        if waiting:
+            runner.submit_trial(waiting.popleft())
+            n_running += 1
+        else:
+            runner.wait()
+        for result in runner.iter_results():
+            n_running -= 1
+            yield result
+
+
+def rehearse(
+    scenario: Scenario,
+    runner: AbstractRunner,
+    racers: Mapping[str, Configuration],
+    key: InstanceSeedKey,
+    *,
+    racing: bool,
+) -> tuple[str, bool]:
+    """Race the configurations once; return a report, and whether all is in order."""
+    values = _race(runner, racers, key)
+    place = f"instance {key.instance!r}" if key.instance is not None else "no instance"
+    lines = [f"One race of {counted(len(racers), 'configuration')} on {place}, seed {key.seed}:"]
+    if isinstance(runner, RaceRunner):
+        config = next(iter(racers.values()))
+        lines.append(f"  command    {runner.command(config, key.instance, key.seed)}")
+    lines += [f"  {name:9}  {_told(value, racing)}" for name, value in values.items()]
+    wrong = _problems(scenario, list(values.values()), racing)
+    lines += [f"Problem: {text}" for text in wrong] or ["All is in order."]
+    return "\n".join(lines), not wrong
+
+
+def _race(
+    runner: AbstractRunner, racers: Mapping[str, Configuration], key: InstanceSeedKey
+) -> dict[str, TrialValue]:
+    info = Ticket("check", len(racers)).as_info()
+    trials = [
+        TrialInfo(config, key.instance, key.seed, additional_info=info)
+        for config in racers.values()
+    ]
+    found = {id(trial.config): value for trial, value in _results(runner, trials)}
+    return {name: found[id(config)] for name, config in racers.items()}
+
+
+def _told(value: TrialValue, racing: bool) -> str:
+    seconds = f"{value.time:.3f} s, {value.cpu_time:.3f} s of CPU time"
+    if end_of(value) is End.LOST:
+        return f"stopped after {seconds}: it lost"
+    if end_of(value) is End.FINISHED:
+        return f"finished after {seconds}: " + ("it won" if racing else f"cost {value.cost}")
+    return f"{end_of(value).value} after {seconds}"
+
+
+def _problems(scenario: Scenario, values: list[TrialValue], racing: bool) -> list[str]:
+    wrong = []
+    for value in values:
+        if end_of(value) is End.CRASHED:
+            reason = str(value.additional_info.get("error", "no reason was given"))
+            wrong.append(f"a trial crashed: {reason}")
+        if end_of(value) is End.MEMORY:
+            wrong.append(f"a trial met the memory limit, {scenario.trial_memory_limit} MB")
+    if all(end_of(value) is End.CUTOFF for value in values):
+        wrong.append(f"nobody finished within the cutoff, {scenario.trial_walltime_limit} s")
+    fastest = min((value.time for value in values if end_of(value) is End.FINISHED), default=1.0)
+    if racing and fastest < SHORT_RUN:
+        wrong.append(
+            f"the winner took only {1e3 * fastest:.0f} ms: starting and stopping processes "
+            "takes about as long, so use larger instances"
+        )
+    return wrong

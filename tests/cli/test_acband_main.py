@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from cli_helpers import acband, write_script
 
-from acband_configspace.cli import exit_codes
-from acband_configspace.cli.main import _COMMANDS, main
+from acband_configspace.cli.commands import COMMANDS
+from acband_configspace.cli.errors import ExitCode
+from acband_configspace.cli.main import main
 
 COST = """\
 [target]
@@ -32,7 +33,7 @@ def write(folder: Path, target: str, text: str = COST) -> str:
     return str(folder / "scenario.toml")
 
 
-@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -48,7 +49,7 @@ def test_the_list_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     text = capsys.readouterr().out
-    assert all(f"    {command}" in text for command in (*_COMMANDS, "benchmark"))
+    assert all(f"    {command}" in text for command in (*COMMANDS, "benchmark"))
 
 
 def test_benchmark_is_the_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,9 +93,9 @@ def test_a_target_that_fails(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, target)
-    assert main(["check", path]) == exit_codes.TARGET_FAILS
+    assert main(["check", path]) == ExitCode.TARGET_FAILS
     assert message in capsys.readouterr().out
-    assert main(["run", path, "--quiet"]) == exit_codes.TARGET_FAILS
+    assert main(["run", path, "--quiet"]) == ExitCode.TARGET_FAILS
     assert message in capsys.readouterr().err
 
 
@@ -103,7 +104,7 @@ def test_a_program_that_is_not_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, "", COST.replace("./target", "no-such-program"))
-    assert main(["check", path]) == exit_codes.TARGET_FAILS
+    assert main(["check", path]) == ExitCode.TARGET_FAILS
     assert "no-such-program" in capsys.readouterr().out
 
 
@@ -123,7 +124,7 @@ def test_abort_ends_the_run(
         "algo = ./wrapper\nrun_obj = quality\nruncount_limit = 60\nparamfile = p.pcs\n"
         "deterministic = 0\n"
     )
-    assert main(["run", "scenario.txt", "--quiet"]) == exit_codes.ABORTED
+    assert main(["run", "scenario.txt", "--quiet"]) == ExitCode.ABORTED
     assert "ABORT" in capsys.readouterr().err
     assert count.read_text().count("\n") < 20
 
@@ -155,7 +156,7 @@ def test_bad_input_exits_with_2(
     monkeypatch.chdir(tmp_path)
     if words[-1] == ".":
         (tmp_path / "scenario.toml").unlink()
-    assert main(words) == exit_codes.BAD_INPUT
+    assert main(words) == ExitCode.BAD_INPUT
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert message in error
@@ -165,7 +166,7 @@ def test_bad_input_exits_with_2(
 def test_an_unknown_argument_has_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as leaving:
         main(["show", "run", "--jsn"])
-    assert leaving.value.code == exit_codes.BAD_INPUT
+    assert leaving.value.code == ExitCode.BAD_INPUT
     assert "did you mean '--json'?" in capsys.readouterr().err
 
 
@@ -184,7 +185,7 @@ def test_ctrl_c_exits_with_130_and_the_run_goes_on(tmp_path: Path) -> None:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
-    assert process.returncode == exit_codes.INTERRUPTED
+    assert process.returncode == ExitCode.INTERRUPTED
     where, how_good, directory, how_to_go_on = errors.strip().splitlines()
     assert where.startswith("Interrupted in pass 1")
     assert "default" in how_good
@@ -227,7 +228,7 @@ def test_a_shell_only_where_the_scenario_says_so(
     monkeypatch.chdir(tmp_path)
     text = COST.replace('["./target"]', '"echo {parameters} | cut -d= -f2"')
     (tmp_path / "scenario.toml").write_text(text)
-    assert main(["check", "."]) == exit_codes.BAD_INPUT
+    assert main(["check", "."]) == ExitCode.BAD_INPUT
     assert "command must be a list of words" in capsys.readouterr().err
     (tmp_path / "scenario.toml").write_text(text.replace("[space]", "shell = true\n[space]"))
     assert main(["check", "."]) == 0

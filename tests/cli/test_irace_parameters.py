@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from cli_helpers import IRACE, needs_irace, write_script
 
-from acband_configspace.cli.commands.new import TEMPLATE
 from acband_configspace.cli.errors import InputError
 from acband_configspace.cli.main import main
+from acband_configspace.cli.scenario.toml import TEMPLATE
 from acband_configspace.cli.spaces.irace import digits_of, looks_like_irace, read_irace, write_irace
 from acband_configspace.cli.spaces.pcs import read_pcs
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from ConfigSpace import ConfigurationSpace
 
-from acband_configspace.cli.commands.new import TEMPLATE
 from acband_configspace.cli.errors import InputError
 from acband_configspace.cli.facade import runs_at_a_time
 from acband_configspace.cli.main import main
 from acband_configspace.cli.results import LastNumber, PatternResult
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.reading import read_scenario
+from acband_configspace.cli.scenario.toml import TEMPLATE
 
 SMALL = """\
 [target]

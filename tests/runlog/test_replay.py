@@ -244,7 +244,7 @@ def test_a_statistic_of_ones_own_can_be_given_again(tmp_path: Path) -> None:
     assert "my own" in unknown.problem
     assert list(unknown.races) == list(played.races)
     assert (unknown.incumbent, unknown.epochs) == (None, ())
-    with pytest.raises(NoRunError, match="who leads in .* cannot be told: it was judged by"):
+    with pytest.raises(NoRunError, match="not known who leads in .*: it was judged by"):
         incumbent_of(tmp_path)
 
 

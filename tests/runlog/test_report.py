@@ -30,8 +30,7 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.replay import Run
 from acband_configspace.runlog.report import html_report
-from acband_configspace.runlog.verdict import VERDICT, Verdict
-from acband_configspace.runlog.words import verdict
+from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -165,7 +164,7 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
 
     write_run(tmp_path, Settings(statistic=Own()))
     page = html_report(tmp_path)
-    assert "Who leads cannot be told: it was judged by a statistic" in page
+    assert "It is not known who leads: it was judged by a statistic" in page
     assert "&lt;my own&gt;" in page
 
 

@@ -168,22 +168,15 @@ def _table(name: str) -> RuntimeTable:
     return open_table(name)
 
 
-@functools.lru_cache(maxsize=1)
-def _gaps(name: str) -> npt.NDArray[np.float64]:
-    means = _table(name).mean_runtimes()
-    gaps: npt.NDArray[np.float64] = means / means.min() - 1.0
-    return gaps
-
-
 def measure(job: Job) -> Measured | str:
     """Run a job; a setting that the table has no room for is answered with the reason."""
-    table, gaps = _table(job.table), _gaps(job.table)
+    table = _table(job.table)
     try:
         play: Callable[..., Any] = simulate_run if "cpu_limit" in job.settings else simulate
         results = [play(table, **job.settings, seed=seed) for seed in job.seeds]
     except ValueError as reason:
         return str(reason)
     return Measured(
-        np.array([gaps[result.incumbent] for result in results]),
+        np.array([table.gap_to_best(result.incumbent) for result in results]),
         np.array([result.cpu_time for result in results]),
     )

@@ -1,8 +1,8 @@
 """Measure races on a Dask cluster: throughput, what a race costs us, how many cores we can feed.
 
 Starts a scheduler and two single-threaded workers on this machine. The share of the ideal is what
-the racers' own run time is of the workers' time. Then races that end at once show how many races a
-second one scheduler and one parent process can feed, on how many cores whatever they run.
+the racers' own run time is of the workers' time. Then races that end at once show how many of them
+one scheduler and one parent process can feed in a second, and so how many cores.
 """
 
 from __future__ import annotations

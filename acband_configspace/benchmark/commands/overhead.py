@@ -1,28 +1,40 @@
 """Measure the bookkeeping per trial of ACBandFacade beside SMAC's RandomFacade.
 
 The target returns at once, so all the time that passes is the configurator's own: drawing, asking,
-telling, journal and saving included. Memory is the growth of the process over the run. With
-``--resume`` it measures what it takes to resume a run, too.
+telling, journal and saving included. Memory is the growth of the process over the run.
+
+With ``--resume`` it measures what it takes to resume a long run, too: seconds and memory, by race.
+These races are made up, so that no target is called: the engine chooses them, and the journal is
+written as in a run. What resuming holds is told apart from what the run itself goes on to hold: the
+run history, the configurations and the engine's memory, without which nothing can be decided.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import os
 import tempfile
 import time
+import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import psutil
 
-from acband_configspace.benchmark.commands.overhead_resuming import print_resuming
+if TYPE_CHECKING:
+    from acband_configspace import ACBandFacade
+    from acband_configspace.core.race import Race
 
 AIM_MILLISECONDS = 1.0
 AIM_GROWTH = 1.3
 AIM_KILOBYTES = 2.0
+#: The aims of resuming, for a race.
+RESUME_MILLISECONDS = 0.2
+RESUME_BYTES = 500
 
 
 @dataclass(frozen=True)
@@ -42,17 +54,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--smac-trials", type=int, nargs="*", default=[500, 1_000], help="for RandomFacade"
     )
-    parser.add_argument("--resume", type=int, metavar="RACES", help="resume runs of so many races")
+    parser.add_argument("--resume", type=int, metavar="RACES", help="resume runs of this length")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the overhead of both; the exit code says whether the aims were met."""
     print("facade        trials  ms a trial  KB a trial")
     for n_trials in arguments.smac_trials:
-        _print("RandomFacade", _in_process("RandomFacade", n_trials))
+        _print("RandomFacade", _in_process(_measure, "RandomFacade", n_trials))
     ours = []
     for n_trials in arguments.trials:
-        ours.append(_in_process("ACBandFacade", n_trials))
+        ours.append(_in_process(_measure, "ACBandFacade", n_trials))
         _print("ACBandFacade", ours[-1])
     by_length = {overhead.n_trials: overhead for overhead in ours}
     met = []
@@ -65,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"100,000 over 10,000: {growth:.2f} × (aim: at most {AIM_GROWTH})")
             print(f"memory: {long.kilobytes:.2f} KB a trial (aim: at most {AIM_KILOBYTES})")
     if arguments.resume is not None:
-        met.append(print_resuming(arguments.resume))
+        met.append(_print_resuming(arguments.resume))
     return 0 if all(met) else 1
 
 
@@ -77,21 +89,13 @@ def _print(name: str, overhead: Overhead) -> None:
     )
 
 
-def _in_process(facade: str, n_trials: int) -> Overhead:
-    # A process of its own for each, so that none finds the memory of another.
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_measure, (facade, n_trials))
-
-
 def _measure(facade_name: str, n_trials: int) -> Overhead:
-    from ConfigSpace import ConfigurationSpace, Float
     from smac import RandomFacade, Scenario
 
     from acband_configspace import ACBandFacade
 
     facades: dict[str, Any] = {"RandomFacade": RandomFacade, "ACBandFacade": ACBandFacade}
-    space = ConfigurationSpace(seed=0)
-    space.add(Float("x", (0.0, 1.0)), Float("y", (0.0, 1.0)))
+    space = _space()
     with tempfile.TemporaryDirectory() as directory:
         scenario = Scenario(space, n_trials=n_trials, output_directory=Path(directory))
         facade = facades[facade_name](scenario, _target, logging_level=False)
@@ -107,3 +111,162 @@ def _measure(facade_name: str, n_trials: int) -> Overhead:
 
 def _target(config: Any, seed: int = 0) -> float:
     return float(config["x"]) + (seed % 1000) / 1e4
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What resuming took, by race."""
+
+    n_races: int
+    n_trials: int
+    milliseconds: float
+    """CPU time."""
+    own_bytes: float
+    """Held only while the run is resumed."""
+    run_bytes: float
+    """Held by the run that goes on."""
+
+
+def _print_resuming(n_races: int) -> bool:
+    """Print what resuming takes, with costs and in races; return whether the aims were met."""
+    print("\nresumed       k    races  trials a race  ms a race  bytes a race  the run's own")
+    met = True
+    for racing in (False, True):
+        for k in (4, 8):
+            found = measure_resuming(n_races, racing=racing, k=k)
+            print(
+                f"{'races' if racing else 'costs':10}  {k:3}  {found.n_races:7,}  "
+                f"{found.n_trials / found.n_races:13.1f}  {found.milliseconds:9.2f}  "
+                f"{found.own_bytes:12.0f}  {found.run_bytes:13.0f}",
+                flush=True,
+            )
+            met &= found.milliseconds <= RESUME_MILLISECONDS and found.own_bytes <= RESUME_BYTES
+    print(f"(aims: at most {RESUME_MILLISECONDS} ms and {RESUME_BYTES} bytes)")
+    return met
+
+
+def measure_resuming(n_races: int, *, racing: bool, k: int) -> Resumed:
+    """Return what it takes to resume a run of ``n_races`` races."""
+    with tempfile.TemporaryDirectory() as folder:
+        _in_process(_write, folder, n_races, racing, k)
+        seconds, n_races, n_trials = _in_process(_time, folder, racing, k)
+        peak, held = _in_process(_trace, folder, racing, k)
+    milliseconds = 1e3 * seconds / n_races
+    return Resumed(n_races, n_trials, milliseconds, (peak - held) / n_races, held / n_races)
+
+
+def _in_process(function: Any, *arguments: Any) -> Any:
+    # A process of its own for each, so that none finds the memory of another.
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def _space() -> Any:
+    from ConfigSpace import ConfigurationSpace, Float
+
+    space = ConfigurationSpace(seed=0)
+    space.add(Float("x", (0.0, 1.0)), Float("y", (0.0, 1.0)))
+    return space
+
+
+def _facade(folder: str, racing: bool, k: int) -> ACBandFacade:
+    from smac import Scenario
+
+    from acband_configspace import ACBandFacade
+
+    scenario = Scenario(
+        _space(),
+        name="long",
+        n_trials=10**7,
+        instances=[str(number) for number in range(1000)],
+        trial_walltime_limit=60,
+        output_directory=Path(folder),
+    )
+    return ACBandFacade(scenario, _never, racing=racing, k=k, logging_level=False)
+
+
+def _write(folder: str, n_races: int, racing: bool, k: int) -> None:
+    """Write the journal of a run."""
+    from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+    from acband_configspace.smac_plugin.pending import PendingRace
+    from acband_configspace.smac_plugin.trial_values import outcome_of
+
+    facade = _facade(folder, racing, k)
+    engine, recorder = facade.intensifier.engine, cast(ACBandOptimizer, facade.optimizer)
+    made_up = _MadeUp(facade, racing)
+    n_plans = len(engine.plans)
+    while engine.n_races < n_races and (race := engine.ask()) is not None:
+        values = made_up.values(race)
+        configs = [facade.intensifier.configurations[racer] for racer in race.racers]
+        pending = PendingRace(race, engine.key(race.instance), configs, list(values), len(values))
+        recorder.raced(pending, values)
+        engine.tell(race, outcome_of(values))
+        for plan in engine.plans[n_plans:]:
+            recorder.planned(plan)
+        n_plans = len(engine.plans)
+
+
+class _MadeUp:
+    """Results of trials, the same whenever a configuration meets an instance again."""
+
+    def __init__(self, facade: ACBandFacade, racing: bool) -> None:
+        self._configurations = facade.intensifier.configurations
+        self._racing = racing
+        self._known: dict[tuple[int, int], Any] = {}
+        self._random = np.random.default_rng(0)
+        self._clock = 1.7e9
+
+    def values(self, race: Race) -> list[Any]:
+        costs = [0.1 + self._configurations[racer]["x"] for racer in race.racers]
+        costs = [float(cost + 0.3 * self._random.random()) for cost in costs]
+        return [self._value(race, racer, costs) for racer in race.racers]
+
+    def _value(self, race: Race, racer: int, costs: list[float]) -> Any:
+        from smac.runhistory.dataclasses import TrialValue
+        from smac.runhistory.enumerations import StatusType
+
+        place = (racer, race.instance)
+        if place in self._known:
+            return self._known[place]
+        cost, best = costs[race.racers.index(racer)], min(costs)
+        lost = self._racing and not race.to_the_end and cost > best
+        seconds = best if lost else cost
+        self._clock += seconds
+        value = TrialValue(
+            cost=seconds,
+            time=seconds,
+            cpu_time=0.99 * seconds,
+            status=StatusType.TIMEOUT if lost else StatusType.SUCCESS,
+            starttime=self._clock,
+            endtime=self._clock + seconds,
+            additional_info={"end": "lost"} if lost else {},
+        )
+        if not lost:
+            self._known[place] = value
+        return value
+
+
+def _time(folder: str, racing: bool, k: int) -> tuple[float, int, int]:
+    with tempfile.TemporaryDirectory() as other:
+        _facade(other, racing, k)  # what is imported counts for nothing
+    start = time.process_time()
+    facade = _facade(folder, racing, k)
+    seconds = time.process_time() - start
+    return seconds, facade.intensifier.n_races, facade.runhistory.finished
+
+
+def _trace(folder: str, racing: bool, k: int) -> tuple[int, int]:
+    with tempfile.TemporaryDirectory() as other:
+        _facade(other, racing, k)
+    gc.collect()
+    tracemalloc.start()
+    facade = _facade(folder, racing, k)
+    peak = tracemalloc.get_traced_memory()[1]
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0]
+    del facade
+    return peak, held
+
+
+def _never(config: Any, instance: str, seed: int = 0) -> float:
+    raise AssertionError("nothing is run here")

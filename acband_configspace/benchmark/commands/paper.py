@@ -11,7 +11,8 @@ import argparse
 import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -30,21 +31,20 @@ from acband_configspace.benchmark.commands.paper_space import (
     as_text,
     run_searches,
     searches,
-    write_csv,
 )
-from acband_configspace.benchmark.commands.paper_spread import savings_by_spread
 from acband_configspace.benchmark.commands.paper_summary import (
+    Cell,
     as_csv,
     as_table,
     claims,
     computing_times,
+    draw,
     summarise,
 )
 from acband_configspace.benchmark.methods.acband import ACBand
-from acband_configspace.benchmark.methods.compiled import IS_COMPILED
 from acband_configspace.benchmark.methods.registry import METHODS, SPACE_METHODS
-from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.benchmark.tables.sources import HELP, open_table
+from acband_configspace.benchmark.tables import RuntimeTable, synthetic_table
+from acband_configspace.benchmark.tables.sources import HELP, PAPER_SHAPES, open_table
 from acband_configspace.core.checks import whole_number
 
 EXPERIMENTS = {
@@ -61,6 +61,9 @@ EXPERIMENTS = {
 FEW_INSTANCES = 1000
 #: Most expensive first, so that no worker is left with a long run in the end.
 _SLOW_FIRST = ("spc", "sp", "lab", "car", "icar", "car++")
+#: How much configurations differ in the experiment spread, and whom AC-Band is compared with.
+SPREADS = (0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
+RIVALS = ("icar", "car++", "hyperband")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"cutoff {table.cutoff:g} s, δ = {arguments.delta:g}, {arguments.seeds} seeds, budget of "
         f"{_times(table, arguments.times)} × the instances"
     )
-    if not IS_COMPILED:
+    if find_spec("numba") is None:
         print("numba is not installed: the CapsAndRuns family is slow (pip install numba)")
     arguments.output.mkdir(parents=True, exist_ok=True)
     default = ["main"] if table.space is None else ["main", "space"]
@@ -137,7 +140,7 @@ def _run_searches(table: RuntimeTable, arguments: argparse.Namespace) -> None:
     print(f"\n{EXPERIMENTS['space']}\n\n{as_text(table, rows)}")
     print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.workers} workers")
     path = arguments.output / "space.csv"
-    write_csv(path, rows)
+    path.write_text(as_csv(rows))
     print(f"wrote {path}")
 
 
@@ -174,14 +177,12 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
     path = arguments.output / f"{experiment}.csv"
     path.write_text(as_csv(rows))
     print(f"wrote {path}")
-    try:
-        from acband_configspace.benchmark.commands.paper_figure import draw
-
-        figure = arguments.output / f"{experiment}.png"
-        draw(cells, figure, f"{arguments.table} (δ = {arguments.delta:g})")
-        print(f"wrote {figure}")
-    except ImportError:
+    if find_spec("matplotlib") is None:
         print("no figure: matplotlib is not installed (the extra 'plot')")
+        return
+    figure = arguments.output / f"{experiment}.png"
+    draw(cells, figure, f"{arguments.table} (δ = {arguments.delta:g})")
+    print(f"wrote {figure}")
 
 
 def _times(table: RuntimeTable, times: int | None) -> int:
@@ -232,3 +233,43 @@ def _with_progress(table: RuntimeTable, jobs: Sequence[Job], title: str, workers
 
 def _progress() -> Progress:
     return Progress(transient=True, console=Console(stderr=True))
+
+
+def savings_by_spread(
+    alphas: Sequence[float],
+    delta: float,
+    seeds: range,
+    run: Callable[[RuntimeTable, Sequence[Job], str], Sequence[Row]],
+    *,
+    shape: tuple[int, int] = PAPER_SHAPES["cnfuzzdd"],
+    spreads: Sequence[float] = SPREADS,
+) -> str:
+    """Return, for made-up tables of each spread, what AC-Band (k = 2) saves against each rival.
+
+    And what ICAR saves if it guesses the best configurations first. ``run`` runs jobs on a table;
+    it is told what to call them.
+    """
+    pairs = [*(("acband", rival) for rival in RIVALS), ("icar-guess", "icar")]
+    names = [*RIVALS, "guessing"]
+    width = max(8 * len(alphas), len(max(names, key=len))) + 2
+    lines = [
+        "CPU time that AC-Band k=2 saves, and ICAR by guessing the best configurations first",
+        "spread" + "".join(f"{name:>{width}}" for name in names),
+        "    α " + "".join(f"{''.join(f'{a:8g}' for a in alphas):>{width}}" for _ in names),
+    ]
+    for spread in spreads:
+        table = synthetic_table(*shape, spread=spread)
+        methods = ("acband", "icar-guess", *RIVALS)
+        jobs = main_grid(table, methods, alphas, delta, [2], [4], seeds)
+        cells = summarise(run(table, jobs, f"spread {spread:g}"))
+        figures = ("".join(f"{_saved(cells, *pair, a):8.1%}" for a in alphas) for pair in pairs)
+        lines.append(f"{spread:6g}" + "".join(f"{figure:>{width}}" for figure in figures))
+    return "\n".join(lines)
+
+
+def _saved(cells: Sequence[Cell], family: str, rival: str, alpha: float) -> float:
+    def cpu_time(name: str) -> float:
+        [cell] = [c for c in cells if c.family == name and c.alpha in (alpha, None)]
+        return cell.metrics["cpu_time"].mean
+
+    return 1.0 - cpu_time(family) / cpu_time(rival)

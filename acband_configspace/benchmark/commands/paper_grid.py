@@ -6,10 +6,10 @@ import concurrent.futures
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from acband_configspace.benchmark.methods.registry import METHODS, Setting, buil
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.schedule import Schedule
 
+J = TypeVar("J")
+R = TypeVar("R")
 #: η with which Hyperband draws the 618 configurations of the second appendix experiment.
 TABLE_4_ETA = 8
 
@@ -153,40 +155,48 @@ def fit_to(table: RuntimeTable, method: Method) -> Method:
 def run_jobs(
     table: RuntimeTable, jobs: Sequence[Job], *, workers: int = 1
 ) -> Iterator[tuple[int, Row]]:
-    """Run the jobs; yield the number of each with its result, as they finish.
+    """Run the jobs; yield the number of each with its result, as they finish."""
+    for number, (result, computing) in on_table(table, _run, jobs, workers=workers):
+        yield number, _row(table, jobs[number], result, computing)
+
+
+def on_table(
+    table: RuntimeTable,
+    function: Callable[[RuntimeTable, J], R],
+    jobs: Sequence[J],
+    *,
+    workers: int,
+) -> Iterator[tuple[int, R]]:
+    """Call a function for each job; yield the number of each with its result, as they finish.
 
     The results do not depend on the number of workers. These share one copy of the table, mapped
     from a file.
     """
     if workers <= 1:
-        for number, job in enumerate(jobs):
-            yield number, _row(table, job, *_run(table, job))
+        yield from ((number, function(table, job)) for number, job in enumerate(jobs))
         return
     context = multiprocessing.get_context("spawn")  # the process may have threads: never fork it
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "runtimes.npy"
         np.save(path, np.asarray(table.runtimes))
-        with concurrent.futures.ProcessPoolExecutor(
-            workers, context, initializer=_open, initargs=(path, table.cutoff)
-        ) as pool:
-            futures = {pool.submit(_run_shared, job): i for i, job in enumerate(jobs)}
+        known = {field.name: getattr(table, field.name) for field in fields(table)}
+        del known["runtimes"]
+        with concurrent.futures.ProcessPoolExecutor(workers, context, _open, (path, known)) as pool:
+            futures = {pool.submit(_call, function, job): i for i, job in enumerate(jobs)}
             for future in concurrent.futures.as_completed(futures):
-                number = futures[future]
-                yield number, _row(table, jobs[number], *future.result())
+                yield futures[future], future.result()
 
 
-_shared_table: RuntimeTable | None = None
+_shared: list[RuntimeTable] = []
 
 
-def _open(path: Path, cutoff: float) -> None:
+def _open(path: Path, known: dict[str, Any]) -> None:
     """Map the table into a worker's memory."""
-    global _shared_table
-    _shared_table = RuntimeTable(np.load(path, mmap_mode="r"), cutoff)
+    _shared[:] = [RuntimeTable(np.load(path, mmap_mode="r"), **known)]
 
 
-def _run_shared(job: Job) -> tuple[MethodResult, float]:
-    assert _shared_table is not None
-    return _run(_shared_table, job)
+def _call(function: Callable[[RuntimeTable, J], R], job: J) -> R:
+    return function(_shared[0], job)
 
 
 def _run(table: RuntimeTable, job: Job) -> tuple[MethodResult, float]:

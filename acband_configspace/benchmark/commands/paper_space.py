@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import csv
 import functools
-import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from acband_configspace.benchmark.commands.paper_grid import on_table
 from acband_configspace.benchmark.methods.registry import SPACE_METHODS
 from acband_configspace.benchmark.methods.space import CannotRunError
 from acband_configspace.benchmark.tables import RuntimeTable
@@ -20,7 +17,7 @@ from acband_configspace.benchmark.tables.surrogate import Surrogate, rank_correl
 #: CPU times, in multiples of what a run of the median configuration takes on average. SMAC's model
 #: takes a third of a second a configuration, so that twice the time would take half an hour.
 LIMITS = (100.0, 200.0)
-#: The gap is that to the best of so many random configurations.
+#: How many random configurations there are, to the best of which the gap is.
 N_REFERENCE = 1000
 
 
@@ -64,37 +61,19 @@ def run_searches(
     table: RuntimeTable, wanted: Sequence[Search], *, workers: int = 1
 ) -> Iterator[SearchRow]:
     """Run them; yield their rows as they finish."""
-    if workers <= 1:
-        _prepare(table)
-        yield from map(_row, wanted)
-        return
-    context = multiprocessing.get_context("spawn")  # the process may have threads: never fork it
-    with concurrent.futures.ProcessPoolExecutor(workers, context, _prepare, (table,)) as pool:
-        for done in concurrent.futures.as_completed(pool.submit(_row, one) for one in wanted):
-            yield done.result()
+    return (row for _, row in on_table(table, _row, wanted, workers=workers))
 
 
-_table: RuntimeTable | None = None
-
-
-def _prepare(table: RuntimeTable) -> None:
-    """Keep the table for the searches of this process."""
-    global _table
-    _table = table
-    _surrogate.cache_clear()
-
-
-@functools.cache
-def _surrogate() -> tuple[Surrogate, float, float]:
+@functools.lru_cache(maxsize=1)
+def _surrogate(table: RuntimeTable) -> tuple[Surrogate, float, float]:
     """Return the surrogate, the best mean of random configurations, and the median one."""
-    assert _table is not None
-    surrogate = Surrogate(_table)
+    surrogate = Surrogate(table)
     means = surrogate.sampled(N_REFERENCE, seed=0).mean_runtimes()
     return surrogate, float(means.min()), float(np.median(means))
 
 
-def _row(search: Search) -> SearchRow:
-    surrogate, best, median = _surrogate()
+def _row(table: RuntimeTable, search: Search) -> SearchRow:
+    surrogate, best, median = _surrogate(table)
     method = SPACE_METHODS[search.method]()
     place = (method.name, search.limit, search.seed)
     try:
@@ -109,7 +88,8 @@ def as_text(table: RuntimeTable, rows: Sequence[SearchRow]) -> str:
     """Return the gaps as a table, a row for each method, and how good the surrogate is."""
     limits = sorted({row.limit for row in rows})
     forest, nearest = rank_correlations(table)
-    default = _default_gap(table)
+    surrogate, best, _ = _surrogate(table)
+    default = surrogate.mean_runtime(surrogate.space.get_default_configuration()) / best - 1.0
     lines = [
         f"the surrogate ranks held-out configurations with a rank correlation of {forest:.2f} "
         f"(the nearest recorded row: {nearest:.2f})",
@@ -135,23 +115,9 @@ def as_text(table: RuntimeTable, rows: Sequence[SearchRow]) -> str:
     return "\n".join([*lines, *problems])
 
 
-def _default_gap(table: RuntimeTable) -> float:
-    _prepare(table)
-    surrogate, best, _ = _surrogate()
-    return surrogate.mean_runtime(surrogate.space.get_default_configuration()) / best - 1.0
-
-
 def _cell(rows: Sequence[SearchRow]) -> str:
     gaps = [row.gap for row in rows if not row.problem]
     if not gaps:
         return f"{'–':>20}"
     error = np.std(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
     return f"{np.mean(gaps):12.3f} ± {error:.3f}"
-
-
-def write_csv(path: Path, rows: Iterable[SearchRow]) -> None:
-    """Write a line for each search."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(SearchRow)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)

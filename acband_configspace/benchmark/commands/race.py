@@ -1,4 +1,4 @@
-"""Measures what a race costs beyond the run time of its winner.
+"""Measure what a race costs beyond the run time of its winner.
 
 Races sleeping scripts and sleeping Python functions that use numpy, 2, 4 and 8 at a time, and
 runs many short races in a row to see whether anything is left behind.
@@ -18,13 +18,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from acband_configspace.running import (
-    CommandTarget,
-    PythonTarget,
-    RaceReport,
-    RaceSpec,
-    RaceTrack,
-)
+from acband_configspace.running import CommandTarget, PythonTarget, RaceReport, RaceSpec, RaceTrack
 from acband_configspace.running.targets import Target
 
 RACER_COUNTS = (2, 4, 8)

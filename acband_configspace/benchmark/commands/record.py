@@ -1,8 +1,8 @@
 """Record a runtime table: run a real solver for sampled configurations on generated instances.
 
-Every run is written down at once, in OUTPUT.journal: interrupt it and start it again with the same
-options, and it goes on. The table is written when all runs are done, or with ``--minutes`` when the
-time is up: then it has the instances that all configurations have run on.
+Every run is written down at once, in OUTPUT.journal: interrupt it, start it again with the same
+options, and it continues. The table is written when all runs are done, or with ``--minutes`` when
+the time is up: then it has the instances that all configurations have run on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cutoff", type=float, default=1.0, help="CPU seconds of a run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1, help="runs at a time")
-    parser.add_argument("--minutes", type=float, default=None, help="stop after so long")
+    parser.add_argument("--minutes", type=float, default=None, help="stop after this time")
     parser.add_argument("--output", type=Path, default=Path("recorded.npz"))
 
 

@@ -9,13 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ConfigSpace import Configuration
-from ConfigSpace.hyperparameters import (
-    CategoricalHyperparameter,
-    IntegerHyperparameter,
-    OrdinalHyperparameter,
-)
+from ConfigSpace.hyperparameters import CategoricalHyperparameter, IntegerHyperparameter
 
-from acband_configspace.benchmark.methods.space import Runs, active
+from acband_configspace.benchmark.methods.space import Runs, active, listed
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 
@@ -64,20 +60,16 @@ def parameter_names(surrogate: Surrogate) -> Mapping[str, str]:
 
 def as_word(parameter: Any, value: Any) -> str:
     """Return a value as the programs know it: categories by their number."""
-    if isinstance(parameter, CategoricalHyperparameter):
-        return str(parameter.choices.index(value))
-    if isinstance(parameter, OrdinalHyperparameter):
-        return str(parameter.sequence.index(value))
-    if isinstance(parameter, IntegerHyperparameter):
-        return str(int(value))
-    return f"{value:.6g}"
+    if (values := listed(parameter)) is not None:
+        return str(values.index(value))
+    return str(int(value)) if isinstance(parameter, IntegerHyperparameter) else f"{value:.6g}"
 
 
 def from_words(surrogate: Surrogate, words: Sequence[str]) -> Configuration:
     """Return the configuration of ``name value name value …`` with such names.
 
     Names may have a dash before them. Categories are given by their number. What a program says of
-    inactive parameters is not heard.
+    inactive parameters is ignored.
     """
     said = {name.lstrip("-"): word for name, word in zip(words[::2], words[1::2], strict=True)}
     values = {}
@@ -85,10 +77,8 @@ def from_words(surrogate: Surrogate, words: Sequence[str]) -> Configuration:
         parameter = surrogate.space[name]
         if said.get(short, "NA") == "NA":
             values[name] = parameter.default_value
-        elif isinstance(parameter, CategoricalHyperparameter):
-            values[name] = parameter.choices[int(said[short])]
-        elif isinstance(parameter, OrdinalHyperparameter):
-            values[name] = parameter.sequence[int(said[short])]
+        elif (choices := listed(parameter)) is not None:
+            values[name] = choices[int(said[short])]
         else:
             kind = type(parameter.default_value)
             values[name] = kind(float(said[short]))

@@ -16,10 +16,10 @@ from acband_configspace.benchmark.methods.account import (
     Floats,
     Runtimes,
     Whole,
+    compiled,
     pay,
     runtime_of,
 )
-from acband_configspace.benchmark.methods.compiled import compiled
 
 Records = npt.NDArray[Any]
 
@@ -40,11 +40,11 @@ class Rules(NamedTuple):
     n_measured: int
     """b: on how many instances the cap of a configuration is measured."""
     n_to_complete: int
-    """⌈(1 - 3δ/4) b⌉: so many of them must be completed; the longest of these is the cap τ."""
+    """⌈(1 - 3δ/4) b⌉: how many of them must be completed; the longest of these is the cap τ."""
     work_step: float
     """Seconds for which a run is continued before it is the next one's turn."""
     reject_factor: float
-    """Measuring a cap is given up once it has cost so many times b T."""
+    """Measuring a cap is given up once it has cost this times b T."""
     epsilon: float
     zeta: float
     n_configs: int
@@ -132,12 +132,7 @@ def measure_step(race: Race, rules: Rules, i: int) -> None:
 
 
 @compiled
-def race_step(
-    race: Race,
-    rules: Rules,
-    i: int,
-    pauses: bool,
-) -> None:
+def race_step(race: Race, rules: Rules, i: int, pauses: bool) -> None:
     """Continue the current run of the second phase, RuntimeEst (CAR, Algorithm 3)."""
     thread = race.threads[i]
     instance, before = thread["instance"], thread["elapsed"]
@@ -188,12 +183,7 @@ def bound_mean(race: Race, rules: Rules, i: int, n: int, pauses: bool) -> None:
 
 
 @compiled
-def run_threads(
-    race: Race,
-    rules: Rules,
-    members: Whole,
-    pauses: bool,
-) -> int:
+def run_threads(race: Race, rules: Rules, members: Whole, pauses: bool) -> int:
     """Let the threads take turns, a step each, until all are done; return the one left, or -1.
 
     Unless threads pause, the run ends as well when all others are known to be worse than the only
@@ -226,7 +216,7 @@ def run_threads(
 
 @compiled
 def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Whole:
-    """Let all threads take turns until so many have measured their cap; return these, in order.
+    """Let all threads take turns until enough have measured their cap; return these, in order.
 
     Their code for "guess the best configurations". A thread that has its cap goes on with its
     second phase while the others measure theirs.
@@ -250,13 +240,7 @@ def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Whole:
 
 
 @compiled
-def precheck(
-    race: Race,
-    rules: Rules,
-    i: int,
-    n_checked: int,
-    log_term: float,
-) -> bool:
+def precheck(race: Race, rules: Rules, i: int, n_checked: int, log_term: float) -> bool:
     """Return whether a configuration may still be better than T (ICAR, Algorithm 4, PreCheck).
 
     ``n_checked`` is b'. The cap is that of 80 % of b' runs, given up at 1.9 b' T; the mean is

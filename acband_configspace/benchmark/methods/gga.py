@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from ConfigSpace import Configuration
-from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
 
-from acband_configspace.benchmark.methods.space import Found, Runs, active
+from acband_configspace.benchmark.methods.space import Found, Runs, active, listed
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 from acband_configspace.core.checks import whole_number
 
@@ -28,6 +27,7 @@ class GGA:
     (none is known for these spaces), so that each value is inherited on its own.
     """
 
+    name: ClassVar[str] = "GGA"
     population: int = 100
     tournament: int = 8
     n_generations: int = 100
@@ -38,11 +38,6 @@ class GGA:
     def __post_init__(self) -> None:
         whole_number("population", self.population, at_least=4)
         whole_number("tournament", self.tournament, at_least=2)
-
-    @property
-    def name(self) -> str:
-        """As its paper calls it."""
-        return "GGA"
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Breed until the CPU time is used up."""
@@ -78,11 +73,7 @@ class GGA:
         return max(1, round(share * n_all))
 
     def _compete(
-        self,
-        members: list[Configuration],
-        instances: range,
-        runs: Runs,
-        rng: np.random.Generator,
+        self, members: list[Configuration], instances: range, runs: Runs, rng: np.random.Generator
     ) -> tuple[list[Configuration], Configuration | None]:
         """Return the winners of all tournaments, and the fastest; None if time was up before."""
         order = rng.permutation(len(members))
@@ -123,9 +114,7 @@ class GGA:
 
 
 def _mutated(parameter: Any, value: Any, rng: np.random.Generator) -> Any:
-    if isinstance(parameter, CategoricalHyperparameter):
-        return parameter.choices[int(rng.integers(len(parameter.choices)))]
-    if isinstance(parameter, OrdinalHyperparameter):
-        return parameter.sequence[int(rng.integers(len(parameter.sequence)))]
+    if (values := listed(parameter)) is not None:
+        return values[int(rng.integers(len(values)))]
     place = np.clip(parameter.to_vector(value) + rng.normal(0.0, 0.1), 0.0, 1.0)
     return parameter.to_value(place)

@@ -8,10 +8,9 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ConfigSpace.hyperparameters import (
-    CategoricalHyperparameter,
     FloatHyperparameter,
     IntegerHyperparameter,
     OrdinalHyperparameter,
@@ -24,7 +23,7 @@ from acband_configspace.benchmark.methods.answering import (
     from_words,
     parameter_names,
 )
-from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs
+from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs, listed
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 #: irace rounds times up to whole units of its own: a thousand a second are fine enough.
@@ -64,10 +63,7 @@ class Irace:
     irace takes a part to see how long runs are. The default configuration is among the first.
     """
 
-    @property
-    def name(self) -> str:
-        """As it is called."""
-        return "irace"
+    name: ClassVar[str] = "irace"
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Run irace in a folder that is removed afterwards; it asks us for every run."""
@@ -106,9 +102,9 @@ def _parameters(surrogate: Surrogate) -> Iterator[str]:
     space = surrogate.space
     for name, short in names.items():
         parameter: Any = space[name]
-        if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter)):
-            kind = "c" if isinstance(parameter, CategoricalHyperparameter) else "o"
-            domain = ", ".join(str(number) for number in range(int(parameter.size)))
+        if (values := listed(parameter)) is not None:
+            kind = "o" if isinstance(parameter, OrdinalHyperparameter) else "c"
+            domain = ", ".join(map(str, range(len(values))))
         elif isinstance(parameter, (FloatHyperparameter, IntegerHyperparameter)):
             kind = "r" if isinstance(parameter, FloatHyperparameter) else "i"
             kind += ",log" if parameter.log else ""

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from acband_configspace.benchmark.methods.account import (
     Account,
     Runtimes,
+    compiled,
+    drawn_pool,
     new_account,
     pay,
     result_from,
     runtime_of,
 )
 from acband_configspace.benchmark.methods.caps_kernel import GROWTH, SUM_OF_STAGES
-from acband_configspace.benchmark.methods.compiled import compiled, gathered
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
     candidates,
-    drawn_order,
-    enough_rows,
+    check_probabilities,
 )
 from acband_configspace.benchmark.tables import RuntimeTable
-from acband_configspace.core.checks import probability
 
 #: Phases until θ has grown by a factor of 10^10: there is room to resume the runs of as many.
 MANY_PHASES = 100
@@ -41,6 +41,7 @@ class LeapsAndBounds:
     rule, for about 1.4 times the CPU time.)
     """
 
+    name: ClassVar[str] = "LeapsAndBounds"
     alpha: float = 0.05
     zeta: float = 0.1
     capped_share: float = 0.2
@@ -48,21 +49,14 @@ class LeapsAndBounds:
     growth: float = 1.25
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "zeta", "capped_share", "epsilon"):
-            probability(name, getattr(self, name))
+        check_probabilities(self, "alpha", "zeta", "capped_share", "epsilon")
         if not self.growth > 1:
             raise ValueError(f"growth must be above 1 but got {self.growth!r}")
 
-    @property
-    def name(self) -> str:
-        """As its paper calls it."""
-        return "LeapsAndBounds"
-
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Raise θ until a configuration's mean is known to be below it."""
-        rows, columns = drawn_order(table, seed)
-        n = enough_rows(table, candidates(self.alpha, self.zeta))
-        runtimes = gathered(table, rows[:n], columns)
+        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, self.zeta))
+        n = len(rows)
         account = new_account(runtimes, n_resumed=self._n_runs(n, MANY_PHASES))
         guess, phase = table.cutoff / 900.0 * 16 / 7, 0
         while True:
@@ -79,10 +73,10 @@ class LeapsAndBounds:
             if means.min() < guess:
                 break
             guess *= self.growth
-        return result_from(account, rows[:n], int(means.argmin()), phases=phase)
+        return result_from(account, rows, int(means.argmin()), phases=phase)
 
     def _n_runs(self, n: int, phase: int) -> int:
-        """Return b: so many runs bound the mean of each of n configurations in a phase."""
+        """Return b: how many runs bound the mean of each of n configurations in a phase."""
         failure = 120 * n * phase * (phase + 1) / self.zeta
         return math.ceil(44 * math.log(failure) / (self.capped_share * self.epsilon**2))
 

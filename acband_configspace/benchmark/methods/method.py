@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.core.checks import probability
+from acband_configspace.core.epochs import EpochOutline
 
 Numbers = npt.NDArray[np.int64]
 
@@ -55,11 +56,12 @@ def drawn_order(table: RuntimeTable, seed: int) -> tuple[Numbers, Numbers]:
     return rows, columns
 
 
-def enough_rows(table: RuntimeTable, wanted: int) -> int:
-    """Return how many configurations can be drawn: a small table is used up."""
-    return min(wanted, table.n_configs)
+def check_probabilities(method: object, *names: str) -> None:
+    """Refuse a method with an option that is not a probability but should be."""
+    for name in names:
+        probability(name, getattr(method, name))
 
 
 def candidates(alpha: float, delta: float) -> int:
     """Return N = ⌈ln δ / ln(1 - α)⌉: one of the best share α is drawn with probability 1 - δ."""
-    return max(1, math.ceil(math.log(delta) / math.log1p(-alpha)))
+    return EpochOutline.checked(2, alpha, delta, None, None).n_candidates

@@ -12,10 +12,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
 
 from acband_configspace.benchmark.methods.answering import (
     answering,
@@ -24,10 +23,10 @@ from acband_configspace.benchmark.methods.answering import (
     from_words,
     parameter_names,
 )
-from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs
+from acband_configspace.benchmark.methods.space import CannotRunError, Found, Runs, listed
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
-#: ParamILS knows lists of values only: numbers get so many, evenly on their scale, and the default.
+#: ParamILS knows only lists: how many values a number gets, evenly on its scale, and its default.
 N_VALUES = 7
 #: Seconds after which it is to end by itself; a little later it is given up.
 PATIENCE = 600.0
@@ -53,10 +52,7 @@ class ParamILS:
     :data:`N_VALUES` values.
     """
 
-    @property
-    def name(self) -> str:
-        """As it is called."""
-        return "ParamILS"
+    name: ClassVar[str] = "ParamILS"
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Run it in a folder that is removed afterwards; it asks us for every run."""
@@ -97,16 +93,13 @@ def _run_until_over(folder: Path, runs: Runs) -> None:
         open(folder / "arguments.json") as arguments,
         open(folder / "errors.txt", "w+") as errors,  # not a pipe, which nobody would read
         subprocess.Popen(
-            [sys.executable, "-c", _RUN],
-            stdin=arguments,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
+            [sys.executable, "-c", _RUN], stdin=arguments, stdout=subprocess.DEVNULL, stderr=errors
         ) as child,
     ):
         try:
             while child.poll() is None and not runs.is_over:
                 if time.monotonic() > deadline:
-                    raise CannotRunError("ParamILS waits for something that never comes")
+                    raise CannotRunError(f"ParamILS did not end within {PATIENCE:g} s")
                 time.sleep(0.02)
             if child.returncode and not runs.is_over:
                 errors.seek(0)
@@ -129,11 +122,11 @@ def _parameters(surrogate: Surrogate) -> Iterator[str]:
 
 
 def _values(parameter: Any) -> list[str]:
-    if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter)):
-        return [str(number) for number in range(int(parameter.size))]
-    places = np.linspace(0.0, 1.0, N_VALUES)
-    values = {parameter.to_value(place) for place in places} | {parameter.default_value}
-    return [as_word(parameter, value) for value in sorted(values)]
+    values = listed(parameter)
+    if values is None:
+        places = np.linspace(0.0, 1.0, N_VALUES)
+        values = sorted({*map(parameter.to_value, places), parameter.default_value})
+    return [as_word(parameter, value) for value in values]
 
 
 def _default(surrogate: Surrogate, name: str) -> str:

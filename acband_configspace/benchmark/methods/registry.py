@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from acband_configspace.benchmark.methods.acband import AnytimeACBand
+from acband_configspace.benchmark.methods.acband import ACBand, AnytimeACBand
 from acband_configspace.benchmark.methods.anytime import AnytimeMethod
-from acband_configspace.benchmark.methods.anytime_halving import AnytimeHalving, AnytimeHyperband
+from acband_configspace.benchmark.methods.halving import (
+    AnytimeHalving,
+    AnytimeHyperband,
+    Hyperband,
+    SuccessiveHalving,
+)
 from acband_configspace.benchmark.methods.method import Method
-from acband_configspace.benchmark.methods.random_racing import RandomRacing
+from acband_configspace.benchmark.methods.random_racing import RandomRacing, UniformRacing
 from acband_configspace.benchmark.methods.roar import Roar
 from acband_configspace.benchmark.methods.space import SpaceMethod
 
@@ -42,45 +47,41 @@ def _load(module: str, name: str) -> Any:
     return getattr(import_module(f"acband_configspace.benchmark.methods.{module}"), name)
 
 
-def _one(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+def _pool(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
     return lambda setting: [_load(module, name)(alpha=setting.alpha, **fixed)]
 
 
-def _caps(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+def _caps(name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
     # AC-Band's δ, the probability to fail, is ζ in that line of work.
-    return lambda setting: [_load(module, name)(alpha=setting.alpha, zeta=setting.delta, **fixed)]
+    return lambda s: [_load("capsandruns", name)(alpha=s.alpha, zeta=s.delta, **fixed)]
 
 
-def _for_each_k(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
-    return lambda s: [
-        _load(module, name)(k=k, alpha=s.alpha, delta=s.delta, times=s.times, **fixed) for k in s.ks
-    ]
+def _for_each_k(make: Callable[..., Method], **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+    return lambda s: [make(k=k, alpha=s.alpha, delta=s.delta, times=s.times, **fixed) for k in s.ks]
 
 
 def _halving(**fixed: Any) -> Callable[[Setting], Sequence[Method]]:
     return lambda s: [
-        _load("halving", "SuccessiveHalving")(eta=eta, alpha=s.alpha, delta=s.delta, **fixed)
-        for eta in s.etas
+        SuccessiveHalving(eta=eta, alpha=s.alpha, delta=s.delta, **fixed) for eta in s.etas
     ]
 
 
 METHODS: Mapping[str, Entry] = {
-    "acband": Entry(_for_each_k("acband", "ACBand")),
-    "one-epoch": Entry(_for_each_k("acband", "ACBand", n_epochs=1)),
+    "acband": Entry(_for_each_k(ACBand)),
+    "one-epoch": Entry(_for_each_k(ACBand, n_epochs=1)),
     "hyperband": Entry(
-        lambda s: [_load("halving", "Hyperband")(eta=eta, times=s.times) for eta in s.etas],
-        uses_alpha=False,
+        lambda s: [Hyperband(eta=eta, times=s.times) for eta in s.etas], uses_alpha=False
     ),
     "sh": Entry(_halving()),
     "sh-equal": Entry(_halving(equal_rounds=True)),
-    "car": Entry(_caps("capsandruns", "CapsAndRuns")),
-    "car++": Entry(_caps("capsandruns", "CapsAndRuns", improved=True)),
-    "icar": Entry(_caps("impatient", "ImpatientCapsAndRuns")),
-    "icar-guess": Entry(_caps("impatient", "ImpatientCapsAndRuns", guess_first=True)),
-    "lab": Entry(_one("leapsandbounds", "LeapsAndBounds")),
-    "sp": Entry(_one("procrastination", "StructuredProcrastination")),
-    "spc": Entry(_one("procrastination_confidence", "ProcrastinationWithConfidence")),
-    "racing": Entry(_for_each_k("uniform_racing", "UniformRacing")),
+    "car": Entry(_caps("CapsAndRuns")),
+    "car++": Entry(_caps("CapsAndRuns", improved=True)),
+    "icar": Entry(_caps("ImpatientCapsAndRuns")),
+    "icar-guess": Entry(_caps("ImpatientCapsAndRuns", guess_first=True)),
+    "lab": Entry(_pool("leapsandbounds", "LeapsAndBounds")),
+    "sp": Entry(_pool("procrastination", "StructuredProcrastination")),
+    "spc": Entry(_pool("procrastination", "ProcrastinationWithConfidence")),
+    "racing": Entry(_for_each_k(UniformRacing)),
 }
 
 

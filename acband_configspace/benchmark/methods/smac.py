@@ -89,7 +89,7 @@ class Smac:
             return facade(scenario, target, overwrite=True, logging_level=False)
 
 
-# SMAC insists on the arguments of a target, though it is asked and told here and runs nothing.
+# SMAC insists on the arguments of a target, though in ask and tell it runs nothing.
 def _never(config: Any, instance: str, seed: int) -> float:
     raise NotImplementedError
 

@@ -6,13 +6,14 @@ instance pays for what goes beyond the longest run so far.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from ConfigSpace import Configuration
+from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
 from ConfigSpace.util import deactivate_inactive_hyperparameters
 
 from acband_configspace.benchmark.tables.surrogate import Surrogate
@@ -99,3 +100,10 @@ class Runs:
 def active(surrogate: Surrogate, values: Mapping[str, Any]) -> Configuration:
     """Return the configuration of these values; those of inactive parameters are left out."""
     return deactivate_inactive_hyperparameters(dict(values), surrogate.space)
+
+
+def listed(parameter: Any) -> Sequence[Any] | None:
+    """Return the values of a category, ordered or not; None for a number."""
+    if isinstance(parameter, CategoricalHyperparameter):
+        return list(parameter.choices)
+    return list(parameter.sequence) if isinstance(parameter, OrdinalHyperparameter) else None

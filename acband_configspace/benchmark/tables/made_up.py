@@ -22,7 +22,7 @@ def synthetic_table(
     tails: float = np.inf,
     seed: int = 0,
 ) -> RuntimeTable:
-    """Make run times up, heavy-tailed, of configurations that differ by a factor everywhere.
+    """Make up heavy-tailed run times of configurations that differ by a factor everywhere.
 
     log runtime = difficulty of the instance + slowness of the configuration + how the two get on
     with each other. The default shape is that of the paper's SAT data; the numbers are invented.
@@ -63,7 +63,7 @@ def family_table(
     tails: float = 4.0,
     seed: int = 0,
 ) -> RuntimeTable:
-    """Make run times up of which no configuration has the best everywhere.
+    """Make up run times of which no configuration has the best everywhere.
 
     Instances come in families of unequal sizes and difficulties. A configuration's slowness
     differs from family to family, and runtimes scatter around it with tails heavier than
@@ -93,13 +93,9 @@ def family_table(
 
 
 def noisy_table(
-    n_configs: int = 2000,
-    n_instances: int = 100,
-    *,
-    noise: float = 1.0,
-    seed: int = 0,
+    n_configs: int = 2000, n_instances: int = 100, *, noise: float = 1.0, seed: int = 0
 ) -> RuntimeTable:
-    """Make costs up that are no run times: cost = configuration + instance + noise.
+    """Make up costs that are not run times: cost = configuration + instance + noise.
 
     All three are normal, the first two with a standard deviation of 1, the third with ``noise``.
     The costs are shifted so that the lowest is 0, and the cutoff lies above all of them.
@@ -116,7 +112,7 @@ def noisy_table(
 
 
 def _draw_scatter(rng: np.random.Generator, row: Floats, tails: float) -> None:
-    """Fill a row with Student's t of so many degrees of freedom; normal if they are infinite."""
+    """Fill a row with Student's t of these degrees of freedom; normal if they are infinite."""
     rng.standard_normal(dtype=np.float32, out=row)
     if np.isfinite(tails):
         # t = z / sqrt(χ²/ν), where a χ² with ν degrees of freedom is twice a gamma(ν/2).

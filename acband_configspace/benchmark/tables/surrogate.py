@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from ConfigSpace import Configuration, ConfigurationSpace
 from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
+from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 
 from acband_configspace.benchmark.tables.runtime_table import RuntimeTable, TableError
@@ -26,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 INACTIVE = -1.0
 N_TREES = 60
 N_FOLDS = 5
-#: Runtimes are not told apart below this, in seconds: clocks and processes do not either.
+#: Seconds below which runtimes are not told apart: clocks and processes cannot do so either.
 SHORTEST = 1e-3
 
 
@@ -83,7 +84,7 @@ class Surrogate:
 
     @cached_property
     def _weights(self) -> Floats:
-        # An instance that takes no time at all must not weigh nothing: weights are divided by.
+        # Not even an instance that takes no time may have the weight zero: weights are divided by.
         means = np.maximum(_capped(self.table).mean(axis=0), SHORTEST)
         weights: Floats = np.sqrt(means / means.mean())
         return weights
@@ -126,13 +127,7 @@ def rank_correlations(table: RuntimeTable, *, seed: int = 0) -> tuple[float, flo
         surrogate = Surrogate(_rows_of(table, kept))
         predicted[out] = [surrogate.mean_runtime(configurations[i]) for i in out]
         nearest[out] = means[kept[apart[np.ix_(out, kept)].argmin(axis=1)]]
-    return _rank_correlation(predicted, means), _rank_correlation(nearest, means)
-
-
-def _rank_correlation(first: Floats, second: Floats) -> float:
-    """Return Spearman's ρ; ties, which hardly ever happen, are broken by place."""
-    ranks = [values.argsort().argsort() for values in (first, second)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    return float(spearmanr(predicted, means)[0]), float(spearmanr(nearest, means)[0])
 
 
 def distances(space: ConfigurationSpace, configurations: Sequence[Configuration]) -> Floats:

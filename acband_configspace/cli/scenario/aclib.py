@@ -13,12 +13,15 @@ from ConfigSpace import Configuration, ConfigurationSpace
 
 from acband_configspace.cli.command_lines import Aclib2Command, CommandLine, OldAclibCommand
 from acband_configspace.cli.errors import InputError, Place
-from acband_configspace.cli.files import read_text
+from acband_configspace.cli.files import ListedInstance, listed_instances, read_text
 from acband_configspace.cli.results import AclibResult
-from acband_configspace.cli.scenario.assignments import Assignments, plain_key, read_assignments
+from acband_configspace.cli.scenario.assignments import (
+    Assignments,
+    number,
+    plain_key,
+    read_assignments,
+)
 from acband_configspace.cli.scenario.description import ScenarioFile
-from acband_configspace.cli.scenario.instances import ListedInstance, listed_instances
-from acband_configspace.cli.scenario.values import number
 from acband_configspace.cli.spaces.formats import read_space
 
 _KEYS = {
@@ -140,8 +143,7 @@ class _Reader:
         match = re.fullmatch(r"(?:par|mean|adj_mean)(\d*)", found.value.lower())
         if match is None:
             raise InputError(
-                found.place,
-                f"{found.key} must be mean or PAR10, say, but got {found.value!r}",
+                found.place, f"{found.key} must be mean or PAR10, say, but got {found.value!r}"
             )
         return max(1.0, float(match[1] or 1))
 

@@ -1,8 +1,10 @@
-"""Files of ``key = value`` lines, and the same on the command line; keys in any spelling."""
+"""``key = value`` in files and on the command line: keys in any spelling, values of all kinds."""
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +12,16 @@ from typing import Any
 
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
 from acband_configspace.cli.files import locate, meaningful_lines, unquoted
-from acband_configspace.cli.scenario import values
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_UNITS |= {"sec": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "minute": 60.0, "minutes": 60.0}
+_UNITS |= {"hour": 3600.0, "hours": 3600.0, "day": 86400.0, "days": 86400.0}
+_TRUE, _FALSE = ("true", "1", "yes", "t", "on"), ("false", "0", "no", "f", "off")
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class Assignments:
             if plain in self._aliases:
                 self._found[self._aliases[plain]] = Assignment(f"--{key}", value, COMMAND_LINE)
             else:
-                self._options[key.replace("-", "_")] = values.parsed_value(value)
+                self._options[key.replace("-", "_")] = parsed_value(value)
 
     def options(self) -> dict[str, Any]:
         """Return the options of the search, as a scenario has them."""
@@ -105,7 +116,7 @@ class Assignments:
         return replace(assignment, value=text) if text else None
 
     def place(self, key: str) -> Place:
-        """Return where a key stands, or should stand."""
+        """Return where a key is, or should be."""
         found = self.get(key)
         return Place.of(self.path) if found is None else found.place
 
@@ -126,22 +137,22 @@ class Assignments:
         found = self.get(key)
         if found is None or found.value.lower() in ("inf", "infinity", "none", "null"):
             return None
-        return values.number(found.key, found.value.rstrip("L"), found.place, at_least=0) or None
+        return number(found.key, found.value.rstrip("L"), found.place, at_least=0) or None
 
     def whole(self, key: str) -> int | None:
         """Return a whole number, None for 0."""
         value = self.number(key)
-        return None if value is None else values.whole(key, value, self.place(key), at_least=1)
+        return None if value is None else whole(key, value, self.place(key), at_least=1)
 
     def truth(self, key: str, *, default: bool) -> bool:
         """Return a truth value."""
         found = self.get(key)
-        return default if found is None else values.truth(found.key, found.value, found.place)
+        return default if found is None else truth(found.key, found.value, found.place)
 
     def choice(self, key: str, known: tuple[str, ...]) -> str:
         """Return one of the known words, the first by default."""
         found = self.get(key)
-        return known[0] if found is None else values.choice(key, found.value, known, found.place)
+        return known[0] if found is None else choice(key, found.value, known, found.place)
 
     def file(self, key: str, default: str = "") -> Path | None:
         """Return the path of a file, which must be there; None if none is named."""
@@ -162,3 +173,63 @@ class Assignments:
         if not folder.is_dir():
             raise InputError(self.place(key), f"{key}: there is no folder {name}")
         return folder
+
+
+def number(name: str, value: object, place: Place, *, at_least: float = -math.inf) -> float:
+    """Return a number; infinity is none."""
+    try:
+        result = math.nan if isinstance(value, bool) else float(str(value))
+    except ValueError:
+        result = math.nan
+    if not math.isfinite(result):
+        raise InputError(place, f"{name} must be a number but got {value!r}")
+    if result < at_least:
+        raise InputError(place, f"{name} must be at least {at_least:g} but got {result:g}")
+    return result
+
+
+def whole(name: str, value: object, place: Place, *, at_least: int) -> int:
+    """Return a whole number."""
+    result = number(name, value, place, at_least=at_least)
+    if not result.is_integer():
+        raise InputError(place, f"{name} must be a whole number but got {value!r}")
+    return int(result)
+
+
+def truth(name: str, value: object, place: Place) -> bool:
+    """Return a truth value, in any of the usual words."""
+    word = str(value).strip().lower()
+    if word not in (*_TRUE, *_FALSE):
+        raise InputError(place, f"{name} must be true or false but got {value!r}")
+    return word in _TRUE
+
+
+def seconds(name: str, value: object, place: Place) -> float:
+    """Return a time in seconds: a number of them, or a text such as "30 min" or "2h"."""
+    match = re.fullmatch(r"\s*([\d.eE+-]+)\s*([A-Za-z]*)\s*", str(value))
+    if match is None or match[2].lower() not in ("", *_UNITS):
+        raise InputError(
+            place, f"{name} must be a time, such as 90, '30 min' or '2h', but got {value!r}"
+        )
+    result = number(name, match[1], place) * _UNITS.get(match[2].lower(), 1.0)
+    if result <= 0:
+        raise InputError(place, f"{name} must be positive but got {value!r}")
+    return result
+
+
+def choice(name: str, value: object, known: tuple[str, ...], place: Place) -> str:
+    """Return one of the known words."""
+    word = str(value).strip().lower()
+    if word not in known:
+        raise InputError(place, f"{name} must be one of {', '.join(known)} but got {value!r}")
+    return word
+
+
+def parsed_value(text: str) -> Any:
+    """Return what a text is as a TOML value, or the text itself: 4, 0.5, true, none, "wins"."""
+    if text.lower() in ("none", "null"):
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

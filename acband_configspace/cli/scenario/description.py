@@ -22,7 +22,7 @@ _BUDGET = {
     "aclib": "runcount_limit, wallclock_limit or tunerTimeout",
     "irace": "maxExperiments or maxTime",
 }
-#: So many trials are as good as no limit, where time is the limit.
+#: As good as no limit on the trials, where time is the limit.
 PLENTY = 1_000_000
 
 
@@ -63,11 +63,11 @@ class ScenarioFile:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of the facade: k, alpha and so on."""
     option_places: Mapping[str, Place] = field(default_factory=dict)
-    """Where they stand."""
+    """Where each was given."""
     keys: tuple[str, ...] = ()
     """The keys of the format, for suggestions."""
     notes: tuple[str, ...] = ()
-    """What was read and is not used, in words."""
+    """What was read but is not used, for people to read."""
 
     def __post_init__(self) -> None:
         place = Place.of(self.path)
@@ -92,6 +92,11 @@ class ScenarioFile:
         if self.cutoff is None or self.racing or not self.line.tells_cutoff:
             return self.cutoff
         return 1.1 * self.cutoff + 5.0
+
+    def command(self, values: Mapping[str, Any], instance: str = "INSTANCE") -> list[str]:
+        """Return the command line of a configuration on an instance, if there are instances."""
+        named = None if self.instances is None else instance
+        return self.line.words(values, named, self.seed, self.cutoff)
 
     @property
     def name(self) -> str:

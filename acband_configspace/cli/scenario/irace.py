@@ -13,18 +13,25 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.command_lines import Aclib2Command, CommandLine, IraceCommand
 from acband_configspace.cli.errors import InputError, Place, suggestion
-from acband_configspace.cli.files import Line, locate, meaningful_lines, read_text
-from acband_configspace.cli.results import AclibResult, IraceResult, ResultReader
-from acband_configspace.cli.scenario.aclib import given_configuration
-from acband_configspace.cli.scenario.assignments import Assignments, plain_key, read_assignments
-from acband_configspace.cli.scenario.description import ScenarioFile
-from acband_configspace.cli.scenario.instances import (
+from acband_configspace.cli.files import (
+    Line,
     ListedInstance,
     files_in,
     listed_instances,
+    locate,
+    meaningful_lines,
+    read_text,
     words_of,
 )
-from acband_configspace.cli.scenario.values import whole
+from acband_configspace.cli.results import AclibResult, IraceResult, ResultReader
+from acband_configspace.cli.scenario.aclib import given_configuration
+from acband_configspace.cli.scenario.assignments import (
+    Assignments,
+    plain_key,
+    read_assignments,
+    whole,
+)
+from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.spaces.formats import forbidden_beside
 from acband_configspace.cli.spaces.irace import DIGITS, digits_of, read_irace
 from acband_configspace.cli.spaces.parameters import SWITCH

@@ -20,7 +20,7 @@ NAMES = ("scenario.toml", "scenario.txt")
 
 
 def read_scenario(path: Path, overrides: Mapping[str, str] | None = None) -> ScenarioFile:
-    """Read a scenario of any kind, told apart by its ending and its keys; or a folder's."""
+    """Read a scenario, or a folder's; its kind shows in its ending and its keys."""
     overrides = overrides or {}
     path = _file(path)
     readers = {"toml": read_toml, "irace": read_irace_scenario, "aclib": read_aclib}

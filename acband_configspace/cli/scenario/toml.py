@@ -18,7 +18,7 @@ from acband_configspace.cli.command_lines import (
     fields_in,
 )
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
-from acband_configspace.cli.files import locate, read_text
+from acband_configspace.cli.files import found_instances, locate, read_text
 from acband_configspace.cli.results import (
     AclibResult,
     IraceResult,
@@ -26,10 +26,8 @@ from acband_configspace.cli.results import (
     PatternResult,
     ResultReader,
 )
-from acband_configspace.cli.scenario.assignments import Assignment
-from acband_configspace.cli.scenario.description import ScenarioFile
-from acband_configspace.cli.scenario.instances import found_instances
-from acband_configspace.cli.scenario.values import (
+from acband_configspace.cli.scenario.assignments import (
+    Assignment,
     choice,
     number,
     parsed_value,
@@ -37,8 +35,8 @@ from acband_configspace.cli.scenario.values import (
     truth,
     whole,
 )
-from acband_configspace.cli.spaces.formats import read_space
-from acband_configspace.cli.spaces.inline import read_inline
+from acband_configspace.cli.scenario.description import ScenarioFile
+from acband_configspace.cli.spaces.formats import read_inline, read_space
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -60,6 +58,48 @@ KEYS: dict[str, tuple[str, ...]] = {
     "run": ("seed", "workers", "output"),
     "options": (),
 }
+#: What ``acband new`` writes.
+TEMPLATE = """\
+# What to tune, on what, for how long. Try it with: acband check scenario.toml
+# Files are named relative to this one, and the target runs in this one's folder.
+
+[target]
+# The program and its arguments, never through a shell. The places for {parameters}, {instance},
+# {seed} and {cutoff} are yours to choose; parameters and instance come last if you do not.
+command = ["minisat", "-verb=0", "{parameters}", "{instance}"]
+parameter = "-{name}={value}"   # how a parameter is written; two words: ["--{name}", "{value}"]
+on = "-{name}"                  # how one with the values on and off (or yes and no) is written
+off = "-no-{name}"
+success = [10, 20]              # exit codes of a run that came to its end (default: 0)
+minimise = "cpu time"           # or "wall time", or "cost"
+cutoff = 5                      # seconds for a run
+# memory = 2000                 # MB for a run
+# pattern = 'cost: (\\S+)'       # with "cost": where it is in the output (default: last number)
+# written."odd-one" = "+odd:{value}"  # a parameter that is written in its own way
+# deterministic = true          # the seed does not matter
+
+[space]                         # or a PCS, irace, JSON or YAML file: file = "params.pcs"
+luby = { values = ["on", "off"], default = "on" }
+rinc = { range = [1.1, 4.0], default = 2.0 }
+rfirst = { range = [10, 1000], default = 100, log = true }   # whole numbers on a log scale
+phase-saving = { values = [0, 1, 2], default = 2, ordered = true }
+elim = { values = ["on", "off"], default = "on" }
+grow = { range = [-10, 30], default = 0, when = 'elim == "on"' }
+# forbidden = ['luby == "on" & rinc < 1.5']
+
+[instances]                     # a folder, a pattern, a file with one on each line, or a list
+train = "instances/*.cnf"
+# test = "test_instances/*.cnf"
+
+[budget]                        # any of these
+wall_time = "30 min"
+# cpu_time = "10 h"             # of all runs together
+# trials = 1000
+
+[options]                       # of the search, see the README
+# k = 4
+"""
+
 _OBJECTIVES = ("cpu time", "wall time", "cost")
 _RESULTS = ("exit code", "last number", "aclib", "irace")
 
@@ -134,7 +174,7 @@ class _Tables:
 
 
 def _lines_of_keys(text: str) -> dict[tuple[str, str | None], int]:
-    """Return where tables and keys stand; tomllib does not tell."""
+    """Return the lines of tables and keys, which tomllib does not tell."""
     lines: dict[tuple[str, str | None], int] = {}
     table = ""
     for number_, line in enumerate(text.split("\n"), 1):
@@ -307,7 +347,7 @@ def _texts(given: Assignment, fields: Sequence[str]) -> tuple[str, ...]:
     values = given.value if isinstance(given.value, list) else [given.value]
     for value in values:
         if not isinstance(value, str):
-            raise InputError(given.place, f"{given.key} must be texts but got {value!r}")
+            raise InputError(given.place, f"{given.key} must hold texts but got {value!r}")
         for name in fields_in(value):
             if name not in fields:
                 listed = ", ".join(f"{{{field}}}" for field in fields)

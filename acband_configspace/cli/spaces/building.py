@@ -38,11 +38,11 @@ from acband_configspace.cli.spaces.expressions import (
     ExpressionError,
     Or,
     Relation,
+    Simplifier,
     joined,
     names_in,
 )
 from acband_configspace.cli.spaces.parameters import AnyHyperparameter, Parameter
-from acband_configspace.cli.spaces.simplifying import Simplifier
 
 #: How many random configurations are tried to find one that is not forbidden.
 TRIES = 2_000
@@ -50,7 +50,7 @@ TRIES = 2_000
 
 @dataclass(frozen=True)
 class Placed:
-    """A condition on ``child``, or a forbidden combination, and where it stands."""
+    """A condition on ``child``, or a forbidden combination, and its place."""
 
     expression: Expression
     place: Place
@@ -65,8 +65,20 @@ def placed(parse: Callable[[], Expression], place: Place, child: str | None = No
         raise InputError(place, str(error)) from None
 
 
+Parameters = dict[str, tuple[Parameter, Place]]
+"""By their names, with their places."""
+
+
+def add_parameter(parameters: Parameters, parameter: Parameter, place: Place) -> None:
+    """Add a parameter, which must be described once."""
+    if parameter.name in parameters:
+        before = parameters[parameter.name][1].line
+        raise InputError(place, f"{parameter.name} is described in line {before} already")
+    parameters[parameter.name] = parameter, place
+
+
 def build_space(
-    parameters: Mapping[str, tuple[Parameter, Place]],
+    parameters: Parameters,
     conditions: Sequence[Placed] = (),
     forbidden: Sequence[Placed] = (),
     *,
@@ -169,7 +181,7 @@ def _conditions(
     for child, expressions in by_child.items():
         whole = joined(And, expressions)  # several lines about one child must all hold
         if whole is not True:
-            added.append(_condition(whole, hyperparameters[child], hyperparameters))
+            added.append(_built(whole, hyperparameters, _CONDITIONS, _made(hyperparameters[child])))
     return added
 
 
@@ -183,17 +195,11 @@ def _clauses(one: Placed, known: Mapping[str, AnyHyperparameter], simple: Simpli
     if expression is False:
         return []
     parts = expression.parts if isinstance(expression, Or) else (expression,)
-    return [_clause(part, known) for part in parts]
+    return [_built(part, known, _CLAUSES, lambda kind, *given: kind(*given)) for part in parts]
 
 
-def _clause(expression: Expression, known: Mapping[str, AnyHyperparameter]) -> Any:
-    return _built(expression, known, _CLAUSES, lambda kind, *given: kind(*given))
-
-
-def _condition(
-    expression: Expression, child: AnyHyperparameter, known: Mapping[str, AnyHyperparameter]
-) -> Any:
-    return _built(expression, known, _CONDITIONS, lambda kind, *given: kind(child, *given))
+def _made(child: AnyHyperparameter) -> Callable[..., Any]:
+    return lambda kind, *given: kind(child, *given)
 
 
 def _built(

@@ -1,10 +1,14 @@
-"""Conditions and forbidden combinations as values, whatever syntax they were written in."""
+"""Conditions and forbidden combinations as values: writing them, and ConfigSpace's few forms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
+
+from acband_configspace.cli.spaces.parameters import Parameter, as_number
 
 #: What turns a comparison around when its two sides change places.
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
@@ -116,3 +120,236 @@ class Syntax:
                 text = f" {word} ".join(self.write(part, nested=True) for part in parts)
                 return f"({text})" if nested else text
         raise ExpressionError(f"cannot write {expression!r}")
+
+
+class Simplifier:
+    """Reduces expressions to what ConfigSpace has, with values of the parameters' own types.
+
+    No negations are left, comparisons that cannot hold become false, and all comparisons of finite
+    parameters become "in". One that always holds stays: it says that the parameter is active.
+
+    Parameters
+    ----------
+    parameters : Mapping[str, Parameter]
+        All there are.
+    conditions : Mapping[str, Expression]
+        When parameters are active, for those that are not always.
+    as_in_r : bool
+        Read expressions as R does. A value that a parameter does not have is unlike all others. A
+        comparison with an inactive parameter, NA in R, is NA, and so is its negation: neither
+        holds. But ``%in%`` is then false, and its negation holds.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter],
+        conditions: Mapping[str, Expression],
+        *,
+        as_in_r: bool,
+    ) -> None:
+        self._parameters = parameters
+        self._conditions = conditions
+        self._as_in_r = as_in_r
+        self._asked: list[str] = []
+
+    def simplified(
+        self, expression: Expression, *, negate: bool = False, relations: bool = False
+    ) -> Expression:
+        """Return the same in the forms of this class; ``relations`` are for clauses only."""
+        match expression:
+            case bool():
+                return expression is not negate
+            case Not(part):
+                return self.simplified(part, negate=not negate, relations=relations)
+            case And(parts) | Or(parts):
+                kind = type(expression)
+                if negate:
+                    kind = Or if kind is And else And
+                return joined(
+                    kind, [self.simplified(p, negate=negate, relations=relations) for p in parts]
+                )
+            case Relation():
+                return self._relation(expression, negate, relations)
+            case Comparison(name, operator):
+                if negate and operator == "in" and self._as_in_r:
+                    return joined(Or, [self._inactive(name), self._compared(expression, True)])
+                return self._compared(expression, negate)
+        raise AssertionError(f"{expression!r} is not an expression")
+
+    def _inactive(self, name: str) -> Expression:
+        """Return when a parameter is not active."""
+        if name not in self._conditions:
+            return False
+        if name in self._asked:
+            raise ExpressionError(f"the conditions of {name} lead back to it")
+        self._asked.append(name)
+        try:
+            return self._opposite(self.simplified(self._conditions[name]))
+        finally:
+            self._asked.pop()
+
+    def _opposite(self, simple: Expression) -> Expression:
+        """Return what holds whenever a simplified expression does not, also of what is inactive."""
+        match simple:
+            case And(parts):
+                return joined(Or, [self._opposite(part) for part in parts])
+            case Or(parts):
+                return joined(And, [self._opposite(part) for part in parts])
+            case Comparison(name):
+                return joined(Or, [self._inactive(name), self._compared(simple, True)])
+        return not simple
+
+    def _compared(self, comparison: Comparison, negate: bool) -> Expression:
+        """Return a comparison or its opposite, both for active parameters only."""
+        parameter = self._parameters[comparison.name]
+        if parameter.kind in ("integer", "real"):
+            return self._numeric(comparison, parameter, negate)
+        return self._finite(comparison, parameter, negate)
+
+    def _relation(self, relation: Relation, negate: bool, relations: bool) -> Expression:
+        left, right = relation.left, relation.right
+        if not relations:
+            raise ExpressionError(
+                f"a condition cannot compare two parameters ({left} {relation.operator} {right}): "
+                "ConfigSpace has no such condition"
+            )
+        for name in (left, right):
+            if self._parameters[name].kind not in ("integer", "real"):
+                raise ExpressionError(f"{left} {relation.operator} {right}: {name} is not a number")
+        operator = NEGATED[relation.operator] if negate else relation.operator
+        if operator == "!=":
+            return Or((Relation(left, "<", right), Relation(left, ">", right)))
+        if operator in ("<=", ">="):
+            return Or((Relation(left, operator[0], right), Relation(left, "==", right)))
+        return Relation(left, operator, right)
+
+    def _finite(self, comparison: Comparison, parameter: Parameter, negate: bool) -> Expression:
+        holds = self._holding(comparison, parameter)
+        chosen = tuple(v for v in parameter.values if (v in holds) is not negate)
+        return Comparison(parameter.name, "in", chosen) if chosen else False
+
+    def never(self, name: str) -> Expression:
+        """Return what no configuration fulfils: an active parameter with two values at once."""
+        parameter = self._parameters[name]
+        if parameter.kind in ("integer", "real"):
+            ends = [_comparison(parameter, "==", bound) for bound in parameter.bounds]
+        else:
+            ends = [
+                Comparison(name, "in", (v,)) for v in (parameter.values[0], parameter.values[-1])
+            ]
+        if ends[0] == ends[1]:
+            ends[1] = replace(ends[1], operator="!=")
+        return And(tuple(ends))
+
+    def _holding(self, comparison: Comparison, parameter: Parameter) -> set[Any]:
+        """Return the values of a finite parameter for which the comparison holds."""
+        if comparison.operator in ("in", "==", "!="):
+            matched = {self._match(parameter, text) for text in comparison.values}
+            matched.discard(None)
+            if comparison.operator == "!=":
+                return set(parameter.values) - matched
+            return matched
+        (text,) = comparison.values
+        order: list[Any] = list(parameter.values)
+        limit: float | None = None
+        if parameter.kind == "ordinal":
+            ranks: list[float] = [float(rank) for rank in range(len(order))]
+            found = _find(parameter, text)
+            limit = None if found is None else float(order.index(found))
+        if limit is None:  # by their numbers, if they are numbers
+            try:
+                ranks, limit = [float(value) for value in order], float(text)
+            except (TypeError, ValueError):
+                raise ExpressionError(
+                    f"{parameter.name} {comparison.operator} {text}: the values of "
+                    f"{parameter.name} have no order"
+                ) from None
+        return {
+            v
+            for v, rank in zip(order, ranks, strict=True)
+            if _OPERATIONS[comparison.operator](rank, limit)
+        }
+
+    def _match(self, parameter: Parameter, text: Any) -> Any:
+        found = _find(parameter, text)
+        if found is None and not self._as_in_r:
+            listed = ", ".join(map(str, parameter.values[:20]))
+            raise ExpressionError(
+                f"{text!r} is not a value of {parameter.name}, which has {listed}"
+            )
+        return found
+
+    def _numeric(self, comparison: Comparison, parameter: Parameter, negate: bool) -> Expression:
+        numbers = [self._number(parameter, value) for value in comparison.values]
+        if comparison.operator == "in":
+            operator, kind = ("!=", And) if negate else ("==", Or)
+            return joined(kind, [_bounded(parameter, operator, number) for number in numbers])
+        operator = NEGATED[comparison.operator] if negate else comparison.operator
+        return _bounded(parameter, operator, numbers[0])
+
+    def _number(self, parameter: Parameter, value: Any) -> float:
+        number = as_number(value)
+        if math.isnan(number):
+            raise ExpressionError(f"{parameter.name} is a number, which {value!r} is not")
+        return number
+
+
+_OPERATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def _find(parameter: Parameter, text: Any) -> Any:
+    """Return the value that a text means: the same text, or the same number."""
+    for value in parameter.values:
+        if value == text or str(value) == str(text):
+            return value
+    number = as_number(text)
+    return next((value for value in parameter.values if as_number(value) == number), None)
+
+
+def _bounded(parameter: Parameter, operator: str, number: float) -> Expression:
+    """Return a comparison of a number within its bounds, or what it always is."""
+    lower, upper = parameter.bounds
+    integer = parameter.kind == "integer"
+    if operator in ("==", "!="):
+        legal = lower <= number <= upper and (not integer or number.is_integer())
+        if not legal:
+            return operator == "!=" and _active(parameter)
+        if operator == "!=":  # ConfigSpace's own holds for inactive parameters, too
+            sides = [_bounded(parameter, sign, number) for sign in "<>"]
+            return joined(Or, sides)
+        return _comparison(parameter, operator, number)
+    if operator in ("<=", ">="):
+        if integer:
+            operator, number = _strict(operator, number)
+        else:
+            return joined(
+                Or, [_bounded(parameter, operator[0], number), _bounded(parameter, "==", number)]
+            )
+    if operator == "<":
+        number = float(math.ceil(number)) if integer and math.isfinite(number) else number
+        inside, always = lower < number <= upper, number > upper
+    else:
+        number = float(math.floor(number)) if integer and math.isfinite(number) else number
+        inside, always = lower <= number < upper, number < lower
+    if inside:
+        return _comparison(parameter, operator, number)
+    return always and _active(parameter)
+
+
+def _active(parameter: Parameter) -> Expression:
+    """Return what holds for all values of a number, if it is active."""
+    upper = parameter.bounds[1]
+    if parameter.bounds[0] == upper:
+        return _comparison(parameter, "==", upper)
+    return Or((_comparison(parameter, "<", upper), _comparison(parameter, "==", upper)))
+
+
+def _strict(operator: str, number: float) -> tuple[str, float]:
+    if not math.isfinite(number):
+        return operator[0], number
+    return ("<", math.floor(number) + 1.0) if operator == "<=" else (">", math.ceil(number) - 1.0)
+
+
+def _comparison(parameter: Parameter, operator: str, number: float) -> Comparison:
+    value = int(number) if parameter.kind == "integer" else number
+    return Comparison(parameter.name, operator, (value,))

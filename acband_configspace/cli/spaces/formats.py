@@ -1,16 +1,20 @@
-"""Which format a space's file is in, and its reader and writer."""
+"""Which format a space is in, a file's or the table of a ``scenario.toml``, and its reader."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ConfigSpace import ConfigurationSpace
 
-from acband_configspace.cli.errors import InputError, Place
+from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import meaningful_lines, read_text
+from acband_configspace.cli.spaces.building import Parameters, Placed, build_space, placed
 from acband_configspace.cli.spaces.irace import looks_like_irace, read_irace, write_irace
-from acband_configspace.cli.spaces.parameters import Written
+from acband_configspace.cli.spaces.parameters import Kind, Parameter, Written
+from acband_configspace.cli.spaces.parser import parse_r
 from acband_configspace.cli.spaces.pcs import is_new_pcs, read_pcs, write_pcs
 
 #: The formats by the names that ``acband convert --to`` takes.
@@ -25,6 +29,9 @@ _ENDINGS = {
     ".pcsnew": "pcs-new",
     ".irace": "irace",
 }
+
+#: What may be said of a parameter in a ``scenario.toml``.
+_KEYS = ("values", "range", "default", "log", "ordered", "when")
 
 
 def format_by_name(path: Path) -> str | None:
@@ -73,7 +80,7 @@ def write_space(space: ConfigurationSpace, path: Path, *, format_name: str) -> W
             return write_pcs(space, new=format_name == "pcs-new")
     except ValueError as error:
         raise InputError(Place.of(path), str(error)) from None
-    text = json.dumps(space.to_serialized_dict(), indent=2, default=_plain) + "\n"
+    text = json.dumps(space.to_serialized_dict(), indent=2, default=_as_json) + "\n"
     if format_name == "json":
         return Written(text)
     import yaml
@@ -81,7 +88,7 @@ def write_space(space: ConfigurationSpace, path: Path, *, format_name: str) -> W
     return Written(yaml.safe_dump(json.loads(text), sort_keys=False))
 
 
-def _plain(value: object) -> object:
+def _as_json(value: object) -> object:
     """Return numpy's numbers as Python's."""
     item = getattr(value, "item", None)
     return item() if callable(item) else str(value)
@@ -99,3 +106,74 @@ def _native(path: Path, format_name: str) -> ConfigurationSpace:
         raise InputError(
             Place.of(path, line), f"is not a ConfigSpace in {format_name}: {reason}"
         ) from None
+
+
+def read_inline(table: Mapping[str, tuple[Any, Place]]) -> ConfigurationSpace:
+    """Return the space of a table: ``name = { range = [1, 10], default = 5, when = 'a == "x"' }``.
+
+    A range of whole numbers is an integer's. ``forbidden`` is a list of conditions that no
+    configuration may fulfil. Conditions are written as irace has them.
+    """
+    parameters: Parameters = {}
+    conditions: list[tuple[str, str, Place]] = []
+    clauses: list[tuple[str, Place]] = []
+    for name, (value, place) in table.items():
+        if name == "forbidden" and isinstance(value, list):
+            clauses += [(str(text), place) for text in value]
+            continue
+        if not isinstance(value, dict):
+            raise InputError(
+                place, f'{name} must be {{ range = [1, 10] }} or {{ values = ["a", "b"] }}, say'
+            )
+        parameters[name] = _parameter(name, value, place), place
+        if "when" in value:
+            conditions.append((name, str(value["when"]), place))
+    if not parameters:
+        raise InputError(next(iter(table.values()))[1], "[space] describes no parameter")
+
+    def read(text: str, place: Place, child: str | None = None) -> Placed:
+        return placed(lambda: parse_r(text, parameters), place, child)
+
+    return build_space(
+        parameters,
+        [read(text, place, child) for child, text, place in conditions],
+        [read(text, place) for text, place in clauses],
+    )
+
+
+def _parameter(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
+    for key in value:
+        if key not in _KEYS:
+            raise InputError(place, f"{name}: unknown key {key!r}{suggestion(key, _KEYS)}")
+    if ("values" in value) is ("range" in value):
+        raise InputError(place, f"{name} must have either values or a range")
+    default = value.get("default")
+    if "values" in value:
+        values = value["values"]
+        if not isinstance(values, list):
+            raise InputError(place, f"{name}: values must be a list but got {values!r}")
+        kind: Kind = "ordinal" if value.get("ordered") else "categorical"
+        chosen = tuple(_as_text(v) for v in values)
+        return Parameter(name, kind, values=chosen, default=_as_text(default))
+    bounds = value["range"]
+    if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):
+        raise InputError(place, f"{name}: range must be two numbers but got {bounds!r}")
+    if default is not None and not _is_number(default):
+        raise InputError(place, f"{name}: default must be a number but got {default!r}")
+    integer = all(isinstance(bound, int) for bound in bounds)
+    return Parameter(
+        name,
+        "integer" if integer else "real",
+        bounds=(bounds[0], bounds[1]),
+        default=default,
+        log=bool(value.get("log", False)),
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _as_text(value: Any) -> Any:
+    """Return a truth value as its text: to Python, True is the number 1."""
+    return str(value).lower() if isinstance(value, bool) else value

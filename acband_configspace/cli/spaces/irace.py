@@ -13,7 +13,9 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values
 from acband_configspace.cli.spaces.building import (
+    Parameters,
     Placed,
+    add_parameter,
     build_space,
     conditions_of,
     forbidden_of,
@@ -21,6 +23,7 @@ from acband_configspace.cli.spaces.building import (
 )
 from acband_configspace.cli.spaces.expressions import Syntax
 from acband_configspace.cli.spaces.parameters import (
+    KINDS,
     Kind,
     Parameter,
     Written,
@@ -40,7 +43,7 @@ _PARAMETER = re.compile(
     (?:\|\s*(?P<condition>.*))?$""",
     re.VERBOSE,
 )
-_KINDS: dict[str, Kind] = {"c": "categorical", "o": "ordinal", "i": "integer", "r": "real"}
+_KINDS: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
 _SECTIONS = ("forbidden", "global")
 #: irace's own, for the digits after the point of real parameters.
 DIGITS = 4
@@ -65,7 +68,7 @@ def read_irace(
     them. ``forbidden`` are lines of a file of their own, beside those in ``[forbidden]``. How
     parameters are passed (irace's switches) is kept in their ``meta``.
     """
-    parameters: dict[str, tuple[Parameter, Place]] = {}
+    parameters: Parameters = {}
     conditions: list[tuple[str, str, Place]] = []
     clauses = list(forbidden)
     section = ""
@@ -81,10 +84,7 @@ def read_irace(
             _check_global(line)
         else:
             parameter, condition = _parameter(line, defaults or {})
-            if parameter.name in parameters:
-                before = parameters[parameter.name][1].line
-                raise InputError(line.place, f"{parameter.name} was described in line {before}")
-            parameters[parameter.name] = parameter, line.place
+            add_parameter(parameters, parameter, line.place)
             if condition is not None:
                 conditions.append((parameter.name, condition, line.place))
     if not parameters:

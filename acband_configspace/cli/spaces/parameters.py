@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ConfigSpace.hyperparameters import (
     CategoricalHyperparameter,
@@ -20,6 +20,7 @@ from ConfigSpace.hyperparameters import (
 
 AnyHyperparameter = Hyperparameter[Any, Any]
 Kind = Literal["categorical", "ordinal", "integer", "real"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: Under this name a hyperparameter's ``meta`` keeps how irace passes it.
 SWITCH = "switch"
@@ -50,10 +51,13 @@ class Parameter:
         ValueError
             If the values, bounds and default do not go together; the message says how.
         """
-        self._check()
+        if not self.name:
+            raise ValueError("a parameter must have a name")
         meta: dict[Hashable, Any] | None = None if self.switch is None else {SWITCH: self.switch}
         if self.kind in ("integer", "real"):
+            self._check_bounds()
             return self._number(meta)
+        self._check_values()
         default = self.values[0] if self.default is None else self.default
         if self.kind == "ordinal":
             return OrdinalHyperparameter(self.name, self.values, default_value=default, meta=meta)
@@ -75,14 +79,6 @@ class Parameter:
             log=self.log,
             meta=meta,
         )
-
-    def _check(self) -> None:
-        if not self.name:
-            raise ValueError("a parameter must have a name")
-        if self.kind in ("categorical", "ordinal"):
-            self._check_values()
-        else:
-            self._check_bounds()
 
     def _check_values(self) -> None:
         if not self.values:
@@ -156,7 +152,7 @@ def parameter_of(hyperparameter: AnyHyperparameter) -> Parameter:
 
 
 def lost(hyperparameter: AnyHyperparameter) -> str | None:
-    """Return what of a hyperparameter the text formats cannot say, if anything."""
+    """Return what the text formats cannot say of a hyperparameter, if anything."""
     if getattr(hyperparameter, "weights", None) is not None:
         return f"{hyperparameter.name}: the weights of its values"
     uniform = (UniformFloatHyperparameter, UniformIntegerHyperparameter)
@@ -168,13 +164,12 @@ def lost(hyperparameter: AnyHyperparameter) -> str | None:
     return None
 
 
-def is_number(text: str) -> bool:
-    """Return whether a text is a number."""
+def as_number(value: Any) -> float:
+    """Return a value or its text as a number, NaN if it is none."""
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def number_text(value: float, *, integer: bool = False) -> str:
@@ -197,7 +192,7 @@ class Written:
 
     text: str
     notes: tuple[str, ...] = ()
-    """What of the space the format does not keep, in words."""
+    """What the format does not keep of the space, for people to read."""
     beside: dict[str, str] = field(default_factory=dict)
     """Further files that belong to it: from the ending of the name to the text."""
 

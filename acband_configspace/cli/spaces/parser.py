@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from acband_configspace.cli.errors import suggestion
 from acband_configspace.cli.spaces.expressions import (
@@ -29,12 +30,14 @@ class Token:
     text: str = ""
 
 
-#: How deeply parentheses may be nested: more is no condition but an attack on the parser.
+IsValue = Callable[[str, str], bool]
+
+#: How deeply parentheses may be nested: more is not a condition but an attack on the parser.
 DEEPEST = 100
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+_TRUTHS = {"TRUE": True, "T": True, "FALSE": False, "F": False}
 _NUMBER = r"\d+\.?\d*(?:[eE][-+]?\d+)?L?|\.\d+(?:[eE][-+]?\d+)?"
-
 _R_TOKEN = re.compile(
     rf"""\s*(?:(?P<sign>%in%|&&?|\|\|?|==|!=|<=|>=|<|>|!|\(|\)|,)
     |"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|`(?P<backtick>[^`]+)`
@@ -42,10 +45,10 @@ _R_TOKEN = re.compile(
     |(?P<end>$)|(?P<other>.))""",
     re.VERBOSE | re.DOTALL,
 )
-_PCS_TOKEN = re.compile(
-    r"""\s*(?:(?P<sign>&&|\|\||==|!=|<=|>=|<|>|!|\(|\)|\{|\}|,|=)
-    |"(?P<double>[^"]*)"|(?P<word>[^\s(){}|,=<>!&"]+)|(?P<end>$)|(?P<other>.))""",
-    re.VERBOSE | re.DOTALL,
+#: After names that contain what are signs elsewhere.
+_PCS_TOKEN = (
+    r"(?P<sign>&&|\|\||==|!=|<=|>=|<|>|!|\(|\)|\{|\}|,|=)"
+    r'|"(?P<double>[^"]*)"|(?P<word>[^\s(){}|,=<>!&"]+)|(?P<end>$)|(?P<other>.)'
 )
 
 
@@ -73,66 +76,45 @@ def odd_names_of(names: Collection[str]) -> list[str]:
     return sorted((n for n in names if re.search(r"[(){}|,=<>!&\s]", n)), key=len, reverse=True)
 
 
-IsValue = Callable[[str, str], bool]
-
-
 def _r_tokens(text: str) -> list[Token]:
     tokens: list[Token] = []
-    negative = False
+    minus = ""
     for match in _R_TOKEN.finditer(text):
         kind, value = str(match.lastgroup), match[str(match.lastgroup)]
-        if kind == "end":
-            break
         if kind == "arithmetic":
             after_operand = bool(tokens) and tokens[-1].kind in ("word", "value", ")")
-            if value not in "+-" or after_operand or negative:
+            if value not in "+-" or after_operand or minus:
                 raise ExpressionError(f"arithmetic ({value}) is not supported in {text.strip()!r}")
-            negative = value == "-"
+            minus = "-" if value == "-" else ""
             continue
-        if negative and kind != "number":
-            raise ExpressionError(f"'-' must stand before a number in {text.strip()!r}")
-        tokens.append(_r_token(kind, value, negative, text))
-        negative = False
+        if minus and kind not in ("number", "end"):
+            raise ExpressionError(f"'-' must come before a number in {text.strip()!r}")
+        match kind:
+            case "sign":
+                tokens.append(Token(value[0] if value in ("&&", "||") else value, value))
+            case "double" | "single":
+                tokens.append(Token("value", re.sub(r"\\(.)", r"\1", value)))
+            case "number":
+                tokens.append(Token("value", minus + value.rstrip("L")))
+            case "word" | "backtick":
+                tokens.append(Token("word", value))
+            case "other":
+                raise ExpressionError(f"unexpected {value!r} in {text.strip()!r}")
+        minus = ""
     return [*tokens, Token("end")]
 
 
-def _r_token(kind: str, value: str, negative: bool, text: str) -> Token:
-    match kind:
-        case "sign":
-            return Token(value[0] if value in ("&&", "||") else value, value)
-        case "double" | "single":
-            return Token("value", re.sub(r"\\(.)", r"\1", value))
-        case "number":
-            return Token("value", f"{'-' if negative else ''}{value.rstrip('L')}")
-        case "word" | "backtick":
-            return Token("word", value)
-    raise ExpressionError(f"unexpected {value!r} in {text.strip()!r}")
-
-
 def _pcs_tokens(text: str, odd_names: Sequence[str]) -> list[Token]:
-    tokens = []
-    odd = [re.escape(name) for name in odd_names if name in text]
-    special = re.compile("|".join(odd)) if odd else None
-    position = 0
-    while position < len(text):
-        while text[position : position + 1].isspace():
-            position += 1
-        if special is not None and (known := special.match(text, position)):
-            tokens.append(Token("word", known[0]))
-            position = known.end()
-            continue
-        match = _PCS_TOKEN.match(text, position)
-        assert match is not None, "the last alternative takes anything"
-        position = match.end()
+    odd = "|".join(re.escape(name) for name in odd_names) or "(?!)"
+    tokens: list[Token] = []
+    for match in re.finditer(rf"\s*(?:(?P<odd>{odd})|{_PCS_TOKEN})", text, re.DOTALL):
         kind, value = str(match.lastgroup), match[str(match.lastgroup)]
-        if kind == "end":
-            break
         if kind == "other":
             raise ExpressionError(f"unexpected {value!r} in {text.strip()!r}")
         if kind == "sign":
             value = {"&&": "&", "||": "|", "=": "=="}.get(value, value)
             tokens.append(Token(value, value))
-        else:
+        elif kind != "end":
             tokens.append(Token("word", value))
     return [*tokens, Token("end")]
 
@@ -146,40 +128,35 @@ class _Parser:
         self._tokens = tokens
         self._names = names
         self._next = 0
-        self._depth = 0
 
     def parse(self) -> Expression:
-        expression = self._either()
+        expression = self._either(0)
         if self._peek().kind != "end":
             raise ExpressionError(f"unexpected {self._peek().text!r}")
         return expression
 
-    def _either(self) -> Expression:
-        parts = [self._all()]
+    def _either(self, depth: int) -> Expression:
+        parts = [self._all(depth)]
         while self._take("|"):
-            parts.append(self._all())
+            parts.append(self._all(depth))
         return joined(Or, parts)
 
-    def _all(self) -> Expression:
-        parts = [self._negation()]
+    def _all(self, depth: int) -> Expression:
+        parts = [self._negation(depth)]
         while any(self._take(sign) for sign in self.conjunctions):
-            parts.append(self._negation())
+            parts.append(self._negation(depth))
         return joined(And, parts)
 
-    def _negation(self) -> Expression:
-        self._depth += 1
-        if self._depth > DEEPEST:
+    def _negation(self, depth: int) -> Expression:
+        if depth >= DEEPEST:
             raise ExpressionError(f"nested more than {DEEPEST} times")
-        try:
-            if self._take("!"):
-                return Not(self._negation())
-            if self._take("("):
-                inner = self._either()
-                self._expect(")")
-                return inner
-            return self._comparison()
-        finally:
-            self._depth -= 1
+        if self._take("!"):
+            return Not(self._negation(depth + 1))
+        if self._take("("):
+            inner = self._either(depth + 1)
+            self._expect(")")
+            return inner
+        return self._comparison()
 
     def _comparison(self) -> Expression:
         raise NotImplementedError
@@ -187,21 +164,24 @@ class _Parser:
     def _peek(self) -> Token:
         return self._tokens[self._next]
 
-    def _pop(self) -> Token:
-        token = self._tokens[self._next]
+    def _pop(self, *kinds: str, wanted: str = "") -> Token:
+        """Return the next token, which must be of one of these kinds if any are given."""
+        token = self._peek()
+        if kinds and token.kind not in kinds:
+            self._refuse(wanted, token)
         self._next += token.kind != "end"
         return token
 
     def _take(self, kind: str) -> bool:
-        if self._peek().kind != kind:
-            return False
-        self._pop()
-        return True
+        found = self._peek().kind == kind
+        self._next += found
+        return found
 
     def _expect(self, kind: str) -> None:
-        found = self._peek()
-        if not self._take(kind):
-            raise ExpressionError(f"expected {kind!r} but got {found.text or 'the end'!r}")
+        self._pop(kind, wanted=repr(kind))
+
+    def _refuse(self, wanted: str, token: Token) -> NoReturn:
+        raise ExpressionError(f"expected {wanted} but got {token.text or 'the end'!r}")
 
     def _known(self, name: str) -> str:
         if name not in self._names:
@@ -213,64 +193,49 @@ class _Parser:
 class _RParser(_Parser):
     def _comparison(self) -> Expression:
         left = self._operand()
-        sign = self._pop()
-        if sign.kind == "%in%":
+        sign = self._peek().kind
+        if left.text in _TRUTHS and left.kind == "word" and sign in ("end", ")", "&", "|"):
+            return _TRUTHS[left.text]
+        self._pop("%in%", *_COMPARISONS, wanted=f"a comparison after {left.text!r}")
+        if sign == "%in%":
             values = self._vector()
             if left.kind != "word":
-                raise ExpressionError(f"expected a parameter before %in% but got {left.text!r}")
+                self._refuse("a parameter before %in%", left)
             return Comparison(self._known(left.text), "in", values)
-        if sign.kind not in _COMPARISONS:
-            if left.kind == "word" and left.text in _TRUTHS and sign.kind in ("end", ")", "&", "|"):
-                self._next -= sign.kind != "end"
-                return _TRUTHS[left.text]
-            raise ExpressionError(
-                f"expected a comparison after {left.text!r} but got {sign.text or 'the end'!r}"
-            )
         right = self._operand()
-        if left.kind == "value" and right.kind == "value":
-            raise ExpressionError(f"{left.text!r} and {right.text!r} are both values")
-        if left.kind == "word" and right.kind == "word":
-            return Relation(self._known(left.text), sign.kind, self._known(right.text))
-        if left.kind == "value":
-            return Comparison(self._known(right.text), MIRRORED[sign.kind], (left.text,))
-        return Comparison(self._known(left.text), sign.kind, (right.text,))
+        match left.kind, right.kind:
+            case "value", "value":
+                raise ExpressionError(f"{left.text!r} and {right.text!r} are both values")
+            case "word", "word":
+                return Relation(self._known(left.text), sign, self._known(right.text))
+            case "value", _:
+                return Comparison(self._known(right.text), MIRRORED[sign], (left.text,))
+        return Comparison(self._known(left.text), sign, (right.text,))
 
     def _operand(self) -> Token:
-        token = self._pop()
-        if token.kind not in ("word", "value"):
-            raise ExpressionError(
-                f"expected a parameter or a value but got {token.text or 'the end'!r}"
-            )
-        if token.kind == "word" and self._peek().kind == "(":
+        token = self._pop("word", "value", wanted="a parameter or a value")
+        if token.kind == "word" and self._take("("):
             if token.text not in ("as.numeric", "as.integer", "as.character"):
                 raise ExpressionError(f"the function {token.text!r} is not supported")
-            self._expect("(")
             token = self._operand()
             self._expect(")")
         return token
 
     def _vector(self) -> tuple[str, ...]:
-        token = self._pop()
+        token = self._pop("word", "value", wanted="c(…) after %in%")
         if token.kind == "value":
             return (token.text,)
-        if token.kind != "word" or token.text != "c":
-            raise ExpressionError(f"expected c(…) after %in% but got {token.text or 'the end'!r}")
+        if token.text != "c":
+            self._refuse("c(…) after %in%", token)
         self._expect("(")
-        values = []
-        while True:
+        values: list[str] = []
+        while not values or self._take(","):
             token = self._pop()
             if token.kind != "value" and token.text not in _TRUTHS:
-                raise ExpressionError(
-                    f"expected a value in c(…) but got {token.text or 'the end'!r}"
-                )
+                self._refuse("a value in c(…)", token)
             values.append(token.text)
-            if not self._take(","):
-                break
         self._expect(")")
         return tuple(values)
-
-
-_TRUTHS = {"TRUE": True, "T": True, "FALSE": False, "F": False}
 
 
 class _PcsParser(_Parser):
@@ -285,12 +250,10 @@ class _PcsParser(_Parser):
         sign = self._pop()
         if sign.kind == "word" and sign.text == "in":
             return Comparison(self._known(left), "in", self._values())
+        if sign.kind == "word" and sign.text[:1] in "+-*/%^":
+            raise ExpressionError(f"arithmetic ({sign.text}) is not supported")
         if sign.kind not in _COMPARISONS:
-            if sign.kind == "word" and sign.text[:1] in "+-*/%^":
-                raise ExpressionError(f"arithmetic ({sign.text}) is not supported")
-            raise ExpressionError(
-                f"expected a comparison after {left!r} but got {sign.text or 'the end'!r}"
-            )
+            self._refuse(f"a comparison after {left!r}", sign)
         right = self._word()
         if left not in self._names and right in self._names:
             return Comparison(right, MIRRORED[sign.kind], (left,))
@@ -300,24 +263,16 @@ class _PcsParser(_Parser):
         return Comparison(left, sign.kind, (right,))
 
     def _word(self) -> str:
-        token = self._pop()
-        if token.kind != "word":
-            raise ExpressionError(
-                f"expected a parameter or a value but got {token.text or 'the end'!r}"
-            )
-        return token.text
+        return self._pop("word", wanted="a parameter or a value").text
 
     def _values(self) -> tuple[str, ...]:
         if not self._take("{"):
             return (self._word(),)
-        values = [self._phrase()]
-        while self._take(","):
-            values.append(self._phrase())
+        values: list[str] = []
+        while not values or self._take(","):
+            words = [self._word()]
+            while self._peek().kind == "word":
+                words.append(self._word())
+            values.append(" ".join(words))
         self._expect("}")
         return tuple(values)
-
-    def _phrase(self) -> str:
-        words = [self._word()]
-        while self._peek().kind == "word":
-            words.append(self._word())
-        return " ".join(words)

@@ -8,6 +8,7 @@ lines; so they are not used here.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values, unquoted
 from acband_configspace.cli.spaces.building import (
+    Parameters,
     Placed,
+    add_parameter,
     build_space,
     conditions_of,
     forbidden_of,
@@ -24,10 +27,11 @@ from acband_configspace.cli.spaces.building import (
 )
 from acband_configspace.cli.spaces.expressions import And, Comparison, Expression, Or, Syntax
 from acband_configspace.cli.spaces.parameters import (
+    KINDS,
     Kind,
     Parameter,
     Written,
-    is_number,
+    as_number,
     lost,
     number_text,
     parameter_of,
@@ -43,16 +47,8 @@ _PARAMETER = re.compile(
     \[(?P<default>[^\]]*)\]\s*(?P<flags>\w*)$""",
     re.VERBOSE,
 )
-_TYPES: dict[str, Kind] = {
-    "categorical": "categorical",
-    "ordinal": "ordinal",
-    "integer": "integer",
-    "real": "real",
-    "c": "categorical",
-    "o": "ordinal",
-    "i": "integer",
-    "r": "real",
-}
+#: "real", or "r".
+_TYPES: dict[str, Kind] = {name: kind for kind in KINDS for name in (kind, kind[0])}
 _HEADING = re.compile(
     r"^(conditionals?|conditions?|forbiddens?|parameters?)( clauses?)?\s*:?$", re.I
 )
@@ -68,16 +64,12 @@ def is_new_pcs(text: str) -> bool:
 
 def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
     """Return the space of a PCS file, old or new, even if it mixes them."""
-    parameters: dict[str, tuple[Parameter, Place]] = {}
+    parameters: Parameters = {}
     conditions: list[Line] = []
     forbidden: list[Line] = []
     for line in meaningful_lines(text, source):
         if match := _PARAMETER.match(line.text):
-            parameter = _parameter(match, line.place)
-            if parameter.name in parameters:
-                before = parameters[parameter.name][1].line
-                raise InputError(line.place, f"{parameter.name} was described in line {before}")
-            parameters[parameter.name] = parameter, line.place
+            add_parameter(parameters, _parameter(match, line.place), line.place)
         elif line.text.startswith("{") and line.text.endswith("}"):
             forbidden.append(line)
         elif re.match(r'^("[^"]*"|[^\s|"]+)\s*\|', line.text):
@@ -113,9 +105,7 @@ def _parameter(match: re.Match[str], place: Place) -> Parameter:
     else:
         kind, log = _TYPES[type_.lower()], flags == "log"
         if flags not in ("", "log"):
-            raise InputError(
-                place, f"unknown word {flags!r} at the end; only 'log' may stand there"
-            )
+            raise InputError(place, f"unknown word {flags!r} at the end; only 'log' may be there")
     if in_braces is not (kind in ("categorical", "ordinal")):
         brackets = "[lower, upper]" if in_braces else "{value, value, …}"
         raise InputError(place, f"the domain of a parameter of type {kind} must be {brackets}")
@@ -139,7 +129,7 @@ def _number(name: str, text: str, place: Place) -> float:
 class _Expressions:
     """Reads conditions and forbidden clauses once all parameters are known."""
 
-    def __init__(self, parameters: dict[str, tuple[Parameter, Place]]) -> None:
+    def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
         self._odd_names = odd_names_of(parameters)
 
@@ -160,7 +150,7 @@ class _Expressions:
 
     def _is_value(self, name: str, word: str) -> bool:
         parameter = self._parameters[name][0]
-        return word in parameter.values or (not parameter.values and is_number(word))
+        return word in parameter.values if parameter.values else not math.isnan(as_number(word))
 
 
 def write_pcs(space: ConfigurationSpace, *, new: bool) -> Written:
@@ -223,7 +213,7 @@ def _line(parameter: Parameter, *, new: bool) -> str:
     return f"{name}{type_} [{lower}, {upper}] [{default}]{flags}"
 
 
-#: So many whole numbers may stand in a list where the old format has no "<".
+#: How many whole numbers may be listed where the old format has no "<".
 LONGEST_LIST = 1000
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from acband_configspace.benchmark.commands.overhead_resuming import measure
+from acband_configspace.benchmark.commands.overhead import measure_resuming
 
 
 def test_resuming_is_measured_beside_what_the_run_holds_anyway() -> None:
-    found = measure(100, racing=True, k=4)
+    found = measure_resuming(100, racing=True, k=4)
     assert found.n_races == 100
     assert found.n_trials >= 100
     assert found.milliseconds > 0

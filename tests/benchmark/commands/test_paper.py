@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from acband_configspace.benchmark.__main__ import main
+from acband_configspace.benchmark.commands.paper import savings_by_spread
 from acband_configspace.benchmark.commands.paper_grid import (
     Row,
     car_grid,
@@ -19,7 +20,6 @@ from acband_configspace.benchmark.commands.paper_grid import (
 )
 from acband_configspace.benchmark.commands.paper_space import SearchRow
 from acband_configspace.benchmark.commands.paper_space import as_text as space_text
-from acband_configspace.benchmark.commands.paper_spread import savings_by_spread
 from acband_configspace.benchmark.commands.paper_summary import (
     as_table,
     claims,

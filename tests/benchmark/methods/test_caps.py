@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +16,11 @@ from table_helpers import constant_table
 from acband_configspace.benchmark import RuntimeTable, load_shipped, synthetic_table
 from acband_configspace.benchmark.methods import caps_kernel as kernel
 from acband_configspace.benchmark.methods.account import CPU_TIME_WITH_REPEATS, new_account, pay
-from acband_configspace.benchmark.methods.capsandruns import CapsAndRuns, caps_rules
-from acband_configspace.benchmark.methods.impatient import ImpatientCapsAndRuns
+from acband_configspace.benchmark.methods.capsandruns import (
+    CapsAndRuns,
+    ImpatientCapsAndRuns,
+    caps_rules,
+)
 from acband_configspace.benchmark.methods.method import Method
 
 
@@ -174,3 +182,33 @@ def test_bad_options_are_refused() -> None:
         CapsAndRuns(alpha=0.0)
     with pytest.raises(ValueError, match="alpha must be below 0.5"):
         ImpatientCapsAndRuns(alpha=0.6)
+
+
+CODE = """
+from acband_configspace.benchmark import synthetic_table
+from acband_configspace.benchmark.methods.capsandruns import CapsAndRuns, ImpatientCapsAndRuns
+
+table = synthetic_table(4, 100, cutoff=50.0, seed=5)
+for make in (CapsAndRuns, ImpatientCapsAndRuns):
+    result = make(alpha=0.2, epsilon=0.5, capped_share=0.5).run(table, 0)
+    print(result.incumbent, repr(result.cpu_time))
+"""
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="without numba there is one way only")
+def test_plain_python_gives_the_same_numbers() -> None:
+    plain = subprocess.run(
+        [sys.executable, "-c", CODE],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    table = synthetic_table(4, 100, cutoff=50.0, seed=5)
+    options: dict[str, Any] = {"alpha": 0.2, "epsilon": 0.5, "capped_share": 0.5}
+    methods: list[Method] = [CapsAndRuns(**options), ImpatientCapsAndRuns(**options)]
+    for line, method in zip(plain.stdout.splitlines(), methods, strict=True):
+        result = method.run(table, 0)
+        incumbent, cpu_time = line.split()
+        assert int(incumbent) == result.incumbent
+        assert float(cpu_time) == pytest.approx(result.cpu_time, rel=1e-9)

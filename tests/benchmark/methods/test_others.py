@@ -10,13 +10,13 @@ from acband_configspace.benchmark import load_shipped, simulate, synthetic_table
 from acband_configspace.benchmark.methods.acband import ACBand
 from acband_configspace.benchmark.methods.leapsandbounds import LeapsAndBounds
 from acband_configspace.benchmark.methods.method import Method
-from acband_configspace.benchmark.methods.procrastination import StructuredProcrastination
-from acband_configspace.benchmark.methods.procrastination_confidence import (
+from acband_configspace.benchmark.methods.procrastination import (
     ProcrastinationWithConfidence,
+    StructuredProcrastination,
     lower_bound,
 )
+from acband_configspace.benchmark.methods.random_racing import UniformRacing
 from acband_configspace.benchmark.methods.registry import METHODS, Setting, build
-from acband_configspace.benchmark.methods.uniform_racing import UniformRacing
 
 SEQUENTIAL = [LeapsAndBounds(), StructuredProcrastination(), ProcrastinationWithConfidence()]
 

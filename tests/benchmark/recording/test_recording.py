@@ -14,10 +14,14 @@ import pytest
 from ConfigSpace import ConfigurationSpace, Integer
 
 from acband_configspace.benchmark.__main__ import main
-from acband_configspace.benchmark.recording.clasp import CLASP, clasp_arguments
 from acband_configspace.benchmark.recording.cnf import FAMILIES, Formula, formula
-from acband_configspace.benchmark.recording.minisat import MINISAT, minisat_arguments
 from acband_configspace.benchmark.recording.recorder import Plan, record
+from acband_configspace.benchmark.recording.sat import (
+    CLASP,
+    MINISAT,
+    clasp_arguments,
+    minisat_arguments,
+)
 from acband_configspace.benchmark.recording.solvers import drawn_values, get_solver
 from acband_configspace.benchmark.tables import load_table
 from acband_configspace.benchmark.tables.surrogate import Surrogate

@@ -1,0 +1,513 @@
+"""The commands of ``acband``, each a function whose docstring is its help text."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import logging
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from acband_configspace.cli.errors import (
+    COMMAND_LINE,
+    ExitCode,
+    InputError,
+    NothingFoundError,
+    Place,
+    TargetAborted,
+)
+from acband_configspace.cli.run_directory import (
+    incumbent_of,
+    record_origin,
+    refuse_other_target,
+    scenario_of_run,
+)
+from acband_configspace.cli.scenario.description import ScenarioFile
+from acband_configspace.cli.scenario.reading import read_scenario
+from acband_configspace.cli.scenario.toml import TEMPLATE
+from acband_configspace.cli.spaces.formats import (
+    FORMATS,
+    forbidden_beside,
+    format_by_name,
+    read_space,
+    write_space,
+)
+from acband_configspace.runlog.verdict import Verdict, verdict
+from acband_configspace.runlog.words import counted
+
+Argument = Callable[[argparse.ArgumentParser], object]
+Function = Callable[[argparse.Namespace], ExitCode | None]
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a command does and what it takes."""
+
+    run: Function
+    """Returns the exit code, None if all went well."""
+    arguments: tuple[Argument, ...]
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether it takes ``--key value`` for any key of a scenario."""
+        return SCENARIO in self.arguments
+
+
+#: In the order in which the help lists them.
+COMMANDS: dict[str, Command] = {}
+
+
+def command(*arguments: Argument) -> Callable[[Function], Function]:
+    """Make a function the command of its name."""
+
+    def register(function: Function) -> Function:
+        COMMANDS[function.__name__] = Command(function, arguments)
+        return function
+
+    return register
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    """Return an argument, as ``ArgumentParser.add_argument`` takes it."""
+    return lambda parser: parser.add_argument(*names, **options)
+
+
+SCENARIO = argument(
+    "scenario",
+    metavar="SCENARIO",
+    type=Path,
+    help="scenario.toml, a scenario of AClib, SMAC, ParamILS or irace, or its folder",
+)
+RUN = argument("run", metavar="RUN", type=Path, help="the run's directory")
+WORKERS = argument("--workers", type=int, metavar="N", help="runs at a time (1)")
+SEED = argument("--seed", metavar="N", help="the seed of the run (0)")
+MOVED = argument(
+    "--scenario", type=Path, metavar="FILE", help="the run's scenario, if it has moved"
+)
+
+
+@command(
+    SCENARIO,
+    argument("--output", type=Path, metavar="DIR", help="the run's own directory"),
+    argument("--fresh", action="store_true", help="start anew, even if a run is there"),
+    WORKERS,
+    SEED,
+    argument("--scheduler", metavar="ADDRESS", help="run on this Dask cluster"),
+    argument(
+        "--slurm",
+        nargs="?",
+        const="normal",
+        metavar="PARTITION",
+        help="start --workers Dask workers as SLURM jobs in this partition (normal); their time "
+        "limit is that of dask-jobqueue's configuration",
+    ),
+    argument("--quiet", action="store_true", help="print the result only"),
+)
+def run(arguments: argparse.Namespace) -> ExitCode | None:
+    """Tune the target of a scenario; a run that is there already continues.
+
+    Every key of a scenario can be given here as well, as --key value, and then takes precedence;
+    so can the options of the search, such as --k 4.
+
+    examples:
+      acband run scenario.toml
+      acband run scenario.toml --trials 500 --workers 4 --output my_run
+      acband run aclib/scenario.txt --cutoff_time 10 --fresh
+      acband run irace_folder --maxExperiments 2000 --scheduler tcp://node1:8786
+    """
+    scenario_file, overrides = _scenario_from(arguments)
+    output = (arguments.output or scenario_file.default_output).resolve()
+    from acband_configspace.cli import facade as facades
+
+    facades.check_options(scenario_file)
+    if not arguments.fresh:
+        refuse_other_target(output, scenario_file)
+    here = Path.cwd()
+    if not arguments.quiet:
+        _print_notes(scenario_file)
+        print(f"The run is in {output}", flush=True)
+    abort = facades.AbortCallback()
+    with _cluster(arguments, cores=facades.runs_at_a_time(scenario_file)) as client:
+        facade = facades.make_facade(
+            scenario_file,
+            output,
+            fresh=arguments.fresh,
+            workers=arguments.workers,
+            dask_client=client,
+            callbacks=[abort],
+            progress=False if arguments.quiet else None,
+            logging_level=logging.WARNING,
+        )
+        record_origin(output, scenario_file, overrides, here)
+        if not arguments.quiet:
+            print(str(facade.schedule).splitlines()[0], flush=True)
+        try:
+            incumbent = facade.optimize()
+        except KeyboardInterrupt:
+            again = ["acband", *(word for word in arguments.words if word != "--fresh")]
+            print(f"To continue: {shlex.join(again)}", file=sys.stderr)
+            return ExitCode.INTERRUPTED
+    if abort.reason is not None:
+        raise TargetAborted(abort.reason)
+    if incumbent is None:
+        raise NothingFoundError("no race was finished: give it more time, or run 'acband check'")
+    print(f"The incumbent after {facade.runhistory.finished} trials:")
+    _print_result(scenario_file, dict(incumbent), output)
+    return None
+
+
+def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output: Path) -> None:
+    from acband_configspace.runlog.replay import Run
+
+    print(_shown(values))
+    print(verdict(Run.load(output)))
+    print(f"As a command line:\n  {shlex.join(scenario_file.command(values))}")
+    if scenario_file.test_instances is not None:
+        print(f"Test it beside the default: acband validate {shlex.quote(str(output))}")
+
+
+@contextmanager
+def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
+    """Connect to the cluster that was asked for, if any; each of SLURM's jobs gets ``cores``."""
+    if arguments.scheduler and arguments.slurm:
+        raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
+    if arguments.scheduler:
+        distributed: Any = importlib.import_module("dask.distributed")
+        try:
+            client = distributed.Client(arguments.scheduler, timeout=30)
+        except (OSError, ValueError) as error:
+            raise InputError(COMMAND_LINE, f"--scheduler {arguments.scheduler}: {error}") from None
+        with client:
+            yield client
+    elif arguments.slurm:
+        if find_spec("dask_jobqueue") is None:
+            raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
+        distributed = importlib.import_module("dask.distributed")
+        jobqueue: Any = importlib.import_module("dask_jobqueue")
+        # Each job is one worker with room for one race, or one trial.
+        cluster = jobqueue.SLURMCluster(
+            queue=arguments.slurm, cores=cores, processes=1, memory=f"{2 * cores} GB"
+        )
+        with cluster:
+            cluster.scale(jobs=arguments.workers or 1)
+            with distributed.Client(cluster) as client:
+                yield client
+    else:
+        yield None
+
+
+@command(SCENARIO, WORKERS, SEED)
+def check(arguments: argparse.Namespace) -> ExitCode | None:
+    """Read everything, say what was understood, and run one race: is everything in order?
+
+    Prints the space, the number of instances, the plan and the exact command line of one run.
+    Nothing is recorded.
+
+    examples:
+      acband check scenario.toml
+      acband check aclib/scenario.txt --cutoff_time 2
+    """
+    scenario_file, _ = _scenario_from(arguments)
+    _print_notes(scenario_file)
+    print(_summary(scenario_file))
+    _note_missing_files(scenario_file)
+    with _apart(scenario_file, workers=arguments.workers) as facade:
+        print(f"\n{facade.schedule}\n", flush=True)
+        return None if facade.check() else ExitCode.TARGET_FAILS
+
+
+def _note_missing_files(scenario_file: ScenarioFile) -> None:
+    """Say if instances look like files but are not: a wrong folder shows here first."""
+    folders = (scenario_file.path.resolve().parent, scenario_file.directory)
+    for which, names in (
+        ("instances", scenario_file.instances or ()),
+        ("test instances", scenario_file.test_instances or ()),
+    ):
+        paths = [name for name in names if "/" in name]
+        missing = [name for name in paths if not any((f / name).exists() for f in folders)]
+        if missing:
+            print(f"note: {len(missing):,} {which} are not files; the first is {missing[0]}")
+
+
+def _summary(scenario_file: ScenarioFile) -> str:
+    """Return what was read, in a few lines."""
+    space, cutoff = scenario_file.space, scenario_file.cutoff
+    default = dict(space.get_default_configuration())
+    goal = f"{scenario_file.clock} time" if scenario_file.racing else "cost"
+    budget = {
+        "trials": scenario_file.n_trials,
+        "s of wall time": scenario_file.walltime_limit,
+        "s of the targets' CPU time": scenario_file.cputime_limit,
+    }
+    lines = {
+        "scenario": f"{scenario_file.path} ({scenario_file.format})",
+        "minimised": goal if cutoff is None else f"{goal}, cutoff {cutoff:g} s",
+        "space": f"parameters: {len(space)}, conditions: {len(space.conditions)}, "
+        f"forbidden: {len(space.forbidden_clauses)}",
+        "instances": _first_of(scenario_file.instances),
+        "test": _first_of(scenario_file.test_instances),
+        "budget": ", ".join(f"{n:,g} {what}" for what, n in budget.items() if n is not None),
+        "runs in": str(scenario_file.directory),
+        "command": shlex.join(scenario_file.command(default, *(scenario_file.instances or ())[:1])),
+    }
+    return "\n".join(f"{name:10} {text}" for name, text in lines.items())
+
+
+def _first_of(instances: tuple[str, ...] | None) -> str:
+    return "none" if instances is None else f"{len(instances):,}, the first is {instances[0]}"
+
+
+@command(SCENARIO, SEED)
+def plan(arguments: argparse.Namespace) -> None:
+    """Print what a run would do, and run nothing.
+
+    example:
+      acband plan scenario.toml --trials 5000 --k 4
+    """
+    scenario_file, _ = _scenario_from(arguments)
+    with _apart(scenario_file) as facade:
+        print(facade.schedule)
+
+
+@command(
+    RUN,
+    argument("--output", type=Path, help="the page (RUN/report.html)"),
+    argument("--csv", type=Path, help="write all trials to this file as well"),
+)
+def report(arguments: argparse.Namespace) -> None:
+    """Write one HTML page about a run, finished or not; it needs no network to be read.
+
+    examples:
+      acband report acband_output/my_run-0
+      acband report my_run --output page.html --csv trials.csv
+    """
+    from acband_configspace.runlog.csv import write_trials
+    from acband_configspace.runlog.replay import Run
+    from acband_configspace.runlog.report import html_report
+
+    loaded = Run.load(arguments.run)
+    if arguments.csv is not None:
+        write_trials(loaded, arguments.csv)
+        print(f"{arguments.csv}: {counted(len(loaded.trials), 'trial')}")
+    output = arguments.output or arguments.run / "report.html"
+    output.write_text(html_report(loaded), encoding="utf-8")
+    print(output)
+
+
+@command(
+    RUN,
+    argument("--instances", type=Path, metavar="FILE", help="a list of instances, one a line"),
+    MOVED,
+    WORKERS,
+)
+def validate(arguments: argparse.Namespace) -> None:
+    """Run the incumbent and the default on the test instances, and say whether it is better.
+
+    Without test instances in the scenario, and without --instances, the training instances serve.
+
+    examples:
+      acband validate acband_output/my_run-0
+      acband validate my_run --instances other_instances.txt --workers 4
+    """
+    directory = arguments.run.resolve()
+    incumbent = incumbent_of(directory)
+    scenario_file = scenario_of_run(directory, arguments.scenario, arguments.instances)
+    instances = scenario_file.test_instances or scenario_file.instances
+    default = dict(scenario_file.space.get_default_configuration())
+    with _apart(scenario_file, workers=arguments.workers) as facade:
+        costs = [_costs(facade.validate(values, instances)) for values in (incumbent, default)]
+    what = "unseen instances" if scenario_file.test_instances else "training instances"
+    compared = Verdict.of(
+        *costs,
+        what="fresh seeds" if instances is None else what,
+        racing=scenario_file.racing,
+        par=scenario_file.par,
+        cutoff=scenario_file.cutoff,
+        is_default=incumbent == default,
+    )
+    print(compared)
+
+
+def _costs(validation: Any) -> tuple[float, ...]:
+    return tuple(float(np.max(trial.value.cost)) for trial in validation.trials)
+
+
+def _how_to_show(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--json", action="store_true", help="its values as one JSON object")
+    group.add_argument(
+        "--command", dest="as_command", action="store_true", help="the command line it stands for"
+    )
+
+
+@command(
+    RUN,
+    _how_to_show,
+    argument("--instance", default="INSTANCE", help="the instance in that command line"),
+    MOVED,
+)
+def show(arguments: argparse.Namespace) -> None:
+    """Show the configuration that leads a run, finished or not.
+
+    examples:
+      acband show acband_output/my_run-0
+      acband show my_run --json > best.json
+      acband show my_run --command
+    """
+    directory = arguments.run.resolve()
+    values = incumbent_of(directory)
+    if arguments.json:
+        print(json.dumps(values))
+    elif arguments.as_command:
+        scenario_file = scenario_of_run(directory, arguments.scenario)
+        ordered = {name: values[name] for name in scenario_file.space if name in values}
+        print(shlex.join(scenario_file.command(ordered, arguments.instance)))
+    else:
+        print(_shown(values))
+
+
+@command(
+    argument("input", metavar="IN", type=Path),
+    argument("output", metavar="OUT", type=Path),
+    argument("--from", dest="source", choices=FORMATS, help="the format of IN"),
+    argument("--to", dest="target", choices=FORMATS, help="the format of OUT"),
+)
+def convert(arguments: argparse.Namespace) -> None:
+    """Convert a parameter file: PCS old and new, irace's parameters, ConfigSpace's JSON and YAML.
+
+    The formats are told apart by the names' endings (.pcs, new.pcs, .json, .yaml; .txt is irace's)
+    and by what is in the file. What a format cannot express is named, and nothing is written then.
+
+    examples:
+      acband convert params.pcs parameters.txt
+      acband convert parameters.txt space.json
+      acband convert space.yaml params.pcs --to pcs-new
+    """
+    path = arguments.output
+    target = arguments.target or format_by_name(path)
+    if target is None and path.suffix.lower() == ".txt":
+        target = "irace"
+    if target is None:
+        raise InputError(Place.of(path), f"give the format with --to: {', '.join(FORMATS)}")
+    space = read_space(arguments.input, format_name=arguments.source)
+    written = write_space(space, path, format_name=target)
+    path.write_text(written.text, encoding="utf-8")
+    print(f"{path}: {counted(len(space), 'parameter')} as {target}")
+    for text in written.beside.values():
+        beside = forbidden_beside(path)
+        beside.write_text(text, encoding="utf-8")
+        print(f"{beside}: what is forbidden, for irace's forbiddenFile")
+    for note in written.notes:
+        print(f"note: {note}")
+
+
+@command(argument("output", metavar="FILE", type=Path, nargs="?", default=Path("scenario.toml")))
+def new(arguments: argparse.Namespace) -> None:
+    """Write a commented scenario to start from.
+
+    examples:
+      acband new
+      acband new my_solver/scenario.toml
+    """
+    try:
+        with arguments.output.open("x", encoding="utf-8") as file:
+            file.write(TEMPLATE)
+    except FileExistsError:
+        place = Place.of(arguments.output)
+        raise InputError(place, "exists already; nothing was written") from None
+    print(f"{arguments.output}: edit it, then: acband check {arguments.output}")
+
+
+@command(RUN)
+def recover(arguments: argparse.Namespace) -> None:
+    """Mend a run whose journal is damaged; a copy of it is kept, and the run can then continue.
+
+    Lines that agree with their checksums are kept, unless they follow from one that does not; but
+    everything after damage that may hide a plan is cut. What is missing then is run again when the
+    run is started the next time.
+
+    example:
+      acband recover acband_output/my_run-0
+    """
+    from acband_configspace.errors import JournalError
+    from acband_configspace.runlog.recovery import recover as mended
+    from acband_configspace.runlog.replay import NoRunError, journal_in
+
+    path = journal_in(arguments.run)
+    try:
+        recovery = mended(path)
+    except JournalError as error:
+        raise NoRunError(str(error)) from None
+    races = counted(recovery.n_races, "race")
+    if recovery.copy is None:
+        print(f"No damage found ({races}).")
+        return
+    lines = ", ".join(map(str, recovery.damaged))
+    print(f"Damaged: {'lines' if len(recovery.damaged) > 1 else 'line'} {lines} of {path}")
+    print(f"Kept: {races}")
+    if recovery.n_dependent:
+        dependent = counted(recovery.n_dependent, "intact race")
+        print(f"{dependent} depended on damaged ones and will be run again")
+    print(f"As it was: {recovery.copy}")
+    print("Start the run again, and it continues from there.")
+
+
+# --- what several of them do ------------------------------------------------------------------
+
+
+def overrides_of(words: Sequence[str]) -> dict[str, str]:
+    """Return ``--key value`` and ``--key=value`` pairs of the command line."""
+    overrides: dict[str, str] = {}
+    pending = list(words)
+    while pending:
+        word = pending.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise InputError(COMMAND_LINE, f"unexpected {word!r}; keys are written --key value")
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            if not pending:
+                raise InputError(COMMAND_LINE, f"--{key} must have a value")
+            value = pending.pop(0)
+        overrides[key] = value
+    return overrides
+
+
+def _scenario_from(arguments: argparse.Namespace) -> tuple[ScenarioFile, Mapping[str, str]]:
+    """Return the scenario of the command line, and what overrides its file."""
+    overrides = dict(arguments.keys)
+    if arguments.seed is not None:
+        overrides["seed"] = arguments.seed
+    if (workers := getattr(arguments, "workers", None)) is not None and workers < 1:
+        raise InputError(COMMAND_LINE, f"--workers must be at least 1 but got {workers}")
+    return read_scenario(arguments.scenario, overrides), overrides
+
+
+@contextmanager
+def _apart(scenario_file: ScenarioFile, *, workers: int | None = None) -> Iterator[Any]:
+    """Make a facade in a directory of its own: nothing is recorded, and the run may be going on."""
+    from acband_configspace.cli.facade import make_facade
+
+    with TemporaryDirectory() as output:
+        yield make_facade(scenario_file, Path(output), workers=workers, progress=False)
+
+
+def _print_notes(scenario_file: ScenarioFile) -> None:
+    """Say what was read and is not used."""
+    for note in scenario_file.notes:
+        print(f"note: {note}")
+
+
+def _shown(values: Mapping[str, Any]) -> str:
+    """Return a configuration for a person to read."""
+    width = max(map(len, values), default=0)
+    return "\n".join(f"  {name:{width}}  {values[name]}" for name in sorted(values))
