@@ -32,6 +32,9 @@ MOST_CHARACTERS = 1000
 #: … and of the values that it returns, this many are kept.
 MOST_VALUES = 50
 
+#: What reading a line raises that is JSON, but not what it should be.
+NONSENSE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
+
 _STATISTICS = {kind.__name__: kind for kind in (Wins, MeanCost, QuantileCost)}
 _ENDS = {end.value: end for end in End}
 _NOTHING: Mapping[Any, Any] = {}
@@ -329,6 +332,11 @@ def schedule_from(values: Mapping[str, Any]) -> Schedule:
         for epoch in values["epochs"]
     )
     return Schedule(**{**values, "supply": Supply(**values["supply"]), "epochs": epochs})
+
+
+def note_from(line: Mapping[str, Any], n_races: int) -> Note:
+    """Return the note that a line holds; so many races stand before it."""
+    return Note(str(line["note"]), dict(line["values"]), n_races)
 
 
 class RaceReader:
