@@ -426,7 +426,7 @@ def _configurations(run: Run) -> Section:
 
 
 def _record_row(run: Run, record: _Record) -> list[object]:
-    values = run.configurations[record.number]
+    values = run.values(record.number)
     listing = ", ".join(f"{name}={_value(value)}" for name, value in sorted(values.items()))
     fates, n_races = record.fates, record.fates.total()
     return [

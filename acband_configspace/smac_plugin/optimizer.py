@@ -29,9 +29,9 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import RaceId
-from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
+from acband_configspace.errors import FirstRaceCrashedError, JournalError, RunDiffersError
 from acband_configspace.runlog.journal import Journal, Recorded
-from acband_configspace.runlog.records import Header, RaceRecord
+from acband_configspace.runlog.records import NONSENSE, Header, RaceRecord
 from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
@@ -330,9 +330,7 @@ class ACBandOptimizer(SMBO):
         """Bring the run history, the clocks and the intensifier to where the journal ends."""
         directory = str(self._scenario.output_directory)
         self._finished_before = recorded.finished
-        space = self._scenario.configspace
-        told_before = recorded.identity.get(TOLD, [])
-        self._acband.told = [ToldTrial.of_json(told, space) for told in told_before]
+        self._acband.told = self._told_before(recorded)
         self._acband.begin(recorded, recorder=self)
         for told in self._acband.told:
             self._add_to_history(told.config, told.key, told.value)
@@ -363,6 +361,15 @@ class ACBandOptimizer(SMBO):
                 directory,
                 n_races,
             )
+
+    def _told_before(self, recorded: Recorded) -> list[ToldTrial]:
+        """Return the results that were told before the first race."""
+        space = self._scenario.configspace
+        try:
+            return [ToldTrial.of_json(told, space) for told in recorded.identity.get(TOLD, [])]
+        except NONSENSE as error:
+            what = f"makes no sense: what was told before the first race: {error!r}"
+            raise JournalError(str(self._journal.path), 1, what) from error
 
     def _restore_unraced(self) -> None:
         """Take in those results of unfinished races that were saved."""
