@@ -366,9 +366,22 @@ def schedule_from(values: Mapping[str, Any]) -> Schedule:
     epochs = []
     for epoch in values["epochs"]:
         rounds = tuple(checked(RoundPlan(**round_)) for round_ in epoch["rounds"])
-        epochs.append(checked(EpochPlan(**{**epoch, "rounds": rounds})))
+        epochs.append(_checked_epoch(checked(EpochPlan(**{**epoch, "rounds": rounds}))))
     supply = checked(Supply(**values["supply"]))
     return checked(Schedule(**{**values, "supply": supply, "epochs": tuple(epochs)}))
+
+
+def _checked_epoch(epoch: EpochPlan) -> EpochPlan:
+    """Return an epoch whose rounds leave one configuration of those that enter it."""
+    n_left = epoch.n_configs
+    for round_ in epoch.rounds:
+        possible = 1 <= round_.survivors <= round_.group_size and round_.races_per_group >= 0
+        if round_.n_configs != n_left or not possible:
+            raise ValueError(f"{n_left} configurations cannot race in {round_}")
+        n_left = round_.n_groups * round_.survivors + round_.carried
+    if n_left != 1:
+        raise ValueError(f"epoch {epoch.index} leaves {n_left} configurations")
+    return epoch
 
 
 def note_from(line: Mapping[str, Any], n_races: int) -> Note:
