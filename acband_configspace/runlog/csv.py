@@ -38,7 +38,7 @@ def write_trials(run: Run | str | Path | object, path: str | Path) -> None:
 
 def _row(run: Run, trial: Trial, names: Sequence[str]) -> list[object]:
     race, record = trial.race, trial.record
-    values = run.configurations[trial.configuration]
+    values = run.values(trial.configuration)
     return [
         race.id,
         *race.id,

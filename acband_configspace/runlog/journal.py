@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from acband_configspace.errors import JournalError, RunDirectoryGoneError, RunIn
 from acband_configspace.runlog.lock import RunLock
 from acband_configspace.runlog.records import (
     FORMAT,
+    NONSENSE,
     Header,
     Note,
     RaceReader,
@@ -31,6 +33,7 @@ from acband_configspace.runlog.records import (
     as_json,
     header_from,
     header_line,
+    note_from,
     note_line,
     plan_from,
     plan_line,
@@ -57,6 +60,9 @@ JOURNAL = "journal.jsonl"
 #: What follows the JSON text of a line, within its braces.
 _CHECKSUM = ',"crc32":"{:08x}"}}\n'
 _N_CHECKSUM = len(_CHECKSUM.format(0))
+#: How the line of a race begins, with its place.
+_RACE = b'{"race":'
+_PLACE = re.compile(rb'{"race": ?\[(\d+), ?(\d+), ?(\d+), ?(\d+), ?(\d+)\]')
 
 
 class Journal:
@@ -93,22 +99,18 @@ class Journal:
     def read(self) -> Recorded | None:
         """Return what was recorded, None if there is nothing; further lines are appended to it.
 
-        Its races are :class:`RacesOnDisk`.
+        Its races are :class:`RacesOnDisk`: of each, the checksum and the place are looked at here,
+        the rest when it is asked for.
         """
         if not self.path.exists():
             return None
         self._take_lock()
-        races, configurations = RacesOnDisk(self.path), set[int]()
-
-        def keep(race: RaceRecord, start: int) -> None:
-            races.add(race.id, start)
-            configurations.update(race.configurations)
-
+        races = RacesOnDisk(self.path)
         reader = _Reader(self.path)
-        recorded = reader.recorded(races, keep)
+        recorded = reader.recorded(races, lambda raw, start: races.add(_place_of(raw), start))
         if recorded is None:
             return None
-        self._races, self._before, self._configurations = set(), races, configurations
+        self._races, self._before, self._configurations = set(), races, set()
         self._open(reader.n_bytes)
         return recorded
 
@@ -136,10 +138,11 @@ class Journal:
         """
         if record.id in self._races or self._before.has(record.id):
             raise ValueError(f"race {record.id} must be recorded once but is in {self.path}")
+        before = self._before.configurations
         new = {
             number: configurations[number]
             for number in record.racers
-            if number not in self._configurations
+            if number not in self._configurations and number not in before
         }
         self._append(race_line(record, new))
         self._races.add(record.id)
@@ -244,7 +247,16 @@ def read_journal(path: str | Path) -> Recorded:
         If there is no whole line in it, or a line is damaged.
     """
     races: list[RaceRecord] = []
-    recorded = _Reader(Path(path)).recorded(races, lambda race, _: races.append(race))
+    reader, seen = RaceReader(), set[RaceId]()
+
+    def keep(raw: bytes, _: int) -> None:
+        race = reader.read(decoded(raw))
+        if race.id in seen:
+            raise ValueError(f"race {race.id} is there twice")
+        seen.add(race.id)
+        races.append(race)
+
+    recorded = _Reader(Path(path)).recorded(races, keep)
     if recorded is None:
         raise JournalError(str(path), 1, "is missing: nothing was recorded")
     return recorded
@@ -261,14 +273,26 @@ class RacesOnDisk(Sequence[RaceRecord]):
         self._starts = array("Q")
         self._numbers: dict[RaceId, int] = {}
         self._taken = bytearray()
+        self._is_read = bytearray()
+        self._configurations: set[int] = set()
         self._reader = RaceReader()
         self._file: BinaryIO | None = None
 
     def add(self, place: RaceId, start: int) -> None:
         """Note where in the file the line of the next race starts."""
+        if place in self._numbers:
+            raise ValueError(f"race {place} is there twice")
         self._numbers[place] = len(self._starts)
         self._starts.append(start)
         self._taken.append(False)
+        self._is_read.append(False)
+
+    @property
+    def configurations(self) -> set[int]:
+        """The numbers of those whose values are among them."""
+        while (number := self._is_read.find(False)) >= 0:
+            _ = self[number]
+        return self._configurations
 
     def has(self, place: RaceId) -> bool:
         """Return whether a race is among them."""
@@ -296,7 +320,16 @@ class RacesOnDisk(Sequence[RaceRecord]):
     def __getitem__(self, number: int | slice) -> RaceRecord | list[RaceRecord]:
         if isinstance(number, slice):
             return [self[each] for each in range(len(self))[number]]
-        return self._reader.read(decoded(self._line(self._starts[number])))
+        start = self._starts[number]
+        raw = self._line(start)
+        try:
+            race = self._reader.read(decoded(raw))
+        except NONSENSE as error:
+            n_before = self._path.read_bytes()[:start].count(b"\n")
+            raise _nonsense(self._path, n_before + 1, error) from error
+        self._is_read[number] = True
+        self._configurations.update(race.configurations)
+        return race
 
     def _line(self, start: int) -> bytes:
         if self._file is None:
@@ -322,46 +355,30 @@ class _Reader:
         """The length of what was read."""
 
     def recorded(
-        self, races: Sequence[RaceRecord], keep: Callable[[RaceRecord, int], None]
+        self, races: Sequence[RaceRecord], keep: Callable[[bytes, int], None]
     ) -> Recorded | None:
-        """Return what the journal holds; ``keep`` adds a race and its start to ``races``."""
+        """Return what the journal holds; ``keep`` adds a race to ``races``, by line and start."""
         lines = self._lines()
         try:
-            first = next(lines, None)
-            if first is None:
+            raw = next(lines, None)
+            if raw is None:
                 return None
+            first = decoded(raw)
             identity, header = dict(first["identity"]), header_from(first["header"])
             recorded = Recorded(identity, header, races=races)
-            self._read_into(recorded, lines, keep)
+            for raw in lines:
+                if raw.startswith(_RACE):
+                    keep(raw, self.n_bytes)
+                else:
+                    _take_in(recorded, decoded(raw))
         except JournalError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            what = str(error) if type(error) is ValueError else repr(error)
-            raise self._error(f"makes no sense: {what}") from error
+        except NONSENSE as error:
+            raise _nonsense(self._path, self._n_lines, error) from error
         return recorded
 
-    def _read_into(
-        self,
-        recorded: Recorded,
-        lines: Iterator[dict[str, Any]],
-        keep: Callable[[RaceRecord, int], None],
-    ) -> None:
-        races = RaceReader()
-        seen: set[RaceId] = set()
-        for line in lines:
-            if "race" in line:
-                race = races.read(line)
-                if race.id in seen:
-                    raise ValueError(f"race {race.id} is there twice")
-                seen.add(race.id)
-                keep(race, self.n_bytes)
-            elif "plan" in line:
-                recorded.plans.append(plan_from(line))
-            else:
-                note = Note(str(line["note"]), dict(line["values"]), len(recorded.races))
-                recorded.notes.append(note)
-
-    def _lines(self) -> Iterator[dict[str, Any]]:
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the lines that are whole; refuse one that does not agree with its checksum."""
         with self._path.open("rb") as file:
             for raw in file:
                 if not raw.endswith(b"\n"):
@@ -369,15 +386,15 @@ class _Reader:
                 self._n_lines += 1
                 if self._n_lines == 1:
                     self._check_format(raw)
-                yield self._decoded(raw)
+                try:
+                    without_checksum(raw)
+                except ValueError as error:
+                    hint = (
+                        f"'acband recover {self._path.parent}' keeps a copy and salvages the rest"
+                    )
+                    raise self._error(f"{error}; {hint}") from None
+                yield raw
                 self.n_bytes += len(raw)
-
-    def _decoded(self, raw: bytes) -> dict[str, Any]:
-        try:
-            return decoded(raw)
-        except ValueError as error:
-            hint = f"'acband recover {self._path.parent}' keeps a copy and salvages the rest"
-            raise self._error(f"{error}; {hint}") from None
 
     def _check_format(self, raw: bytes) -> None:
         """Refuse what is in another format, whose lines may have no checksums."""
@@ -397,15 +414,41 @@ class _Reader:
         return JournalError(str(self._path), self._n_lines, problem)
 
 
+def _take_in(recorded: Recorded, line: Mapping[str, Any]) -> None:
+    """Take in a line that holds a plan or a note."""
+    if "plan" in line:
+        recorded.plans.append(plan_from(line))
+    else:
+        recorded.notes.append(note_from(line, len(recorded.races)))
+
+
+def _place_of(raw: bytes) -> RaceId:
+    """Return the place of the race that a line holds; the rest of it is left unread."""
+    found = _PLACE.match(raw)
+    if found is None:
+        raise ValueError("it does not begin with the place of a race")
+    return RaceId(*map(int, found.groups()))
+
+
+def _nonsense(path: Path, line: int, error: Exception) -> JournalError:
+    what = str(error) if type(error) is ValueError else repr(error)
+    return JournalError(str(path), line, f"makes no sense: {what}")
+
+
 def decoded(raw: bytes) -> dict[str, Any]:
     """Return what a line holds; a ValueError says what is wrong with it."""
+    line = json.loads(without_checksum(raw) + b"}")
+    if not isinstance(line, dict):
+        raise ValueError("it is not a JSON object")
+    return line
+
+
+def without_checksum(raw: bytes) -> bytes:
+    """Return a line without its checksum and end; a ValueError says if they do not agree."""
     text, end = raw[:-_N_CHECKSUM], raw[-_N_CHECKSUM:]
     if end != _CHECKSUM.format(zlib.crc32(text)).encode():
         raise ValueError("is damaged: it does not agree with its checksum")
-    line = json.loads(text + b"}")
-    if not isinstance(line, dict):
-        raise ValueError("is not a JSON object")
-    return line
+    return text
 
 
 def _encoded(line: Mapping[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search_plan import PassPlan
 from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import MeanCost, QuantileCost, Statistic, Wins
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 
 #: The version of the schema. Format 1 was that of version 0.1.0.
 FORMAT = 2
@@ -32,9 +33,22 @@ MOST_CHARACTERS = 1000
 #: … and of the values that it returns, this many are kept.
 MOST_VALUES = 50
 
+#: Whole numbers of a journal are smaller than this.
+LARGEST = 2**63
+#: What reading a line raises that is JSON, but not what it should be.
+NONSENSE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
+
 _STATISTICS = {kind.__name__: kind for kind in (Wins, MeanCost, QuantileCost)}
 _ENDS = {end.value: end for end in End}
 _NOTHING: Mapping[Any, Any] = {}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "str": (str,),
+    "None": (type(None),),
+}
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +311,22 @@ _REPR.maxstring = _REPR.maxother = MOST_CHARACTERS
 # --- from JSON --------------------------------------------------------------------------------
 
 
+def checked(record: _Record) -> _Record:
+    """Return a dataclass, of which what is annotated as a plain value has to be one."""
+    for field_ in dataclasses.fields(record):  # type: ignore[arg-type]  # a dataclass has no type
+        names = str(field_.type).split(" | ")
+        if all(name in _KINDS for name in names):
+            value = getattr(record, field_.name)
+            kinds = tuple(kind for name in names for kind in _KINDS[name])
+            is_number = isinstance(value, bool) and "bool" not in names
+            if is_number or not isinstance(value, kinds):
+                expected = " or ".join(names)
+                raise ValueError(f"{field_.name} must be {expected} but is {short_text(value)}")
+            if isinstance(value, int) and abs(value) >= LARGEST:
+                raise ValueError(f"{field_.name} must be less than 2**63")
+    return record
+
+
 def header_from(values: Mapping[str, Any]) -> Header:
     """Return the header that a journal's first line holds."""
     known = {option.name for option in dataclasses.fields(Header)}
@@ -308,27 +338,62 @@ def header_from(values: Mapping[str, Any]) -> Header:
         settings["statistic"] = _STATISTICS[statistic["kind"]](**arguments)
     given["settings"] = Settings(**settings)
     names = given.get("instances")
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError(f"instances must be a list of names but are {short_text(names)}")
     given["instances"] = None if names is None else tuple(names)
-    return Header(**given)
+    if not isinstance(given.get("default_values"), (dict, type(None))):
+        raise ValueError("default_values must be an object")
+    return checked(Header(**given))
 
 
 def plan_from(line: Mapping[str, Any]) -> Plan:
     """Return the plan that a line holds."""
     values = {name: value for name, value in line.items() if name != "plan"}
     if line["plan"] == "pass":
-        return PassPlan(**values)
+        plan = checked(PassPlan(**values))
+        if plan.number < 1 or not 0 < plan.n_entrants <= plan.n_trials:
+            raise ValueError(f"{plan} cannot be")
+        return plan
     if line["plan"] != "schedule":
         raise ValueError(f"a plan must be 'pass' or 'schedule' but is {line['plan']!r}")
-    return SchedulePlan(schedule_from(values["schedule"]), values["n_trials"])
+    return checked(SchedulePlan(schedule_from(values["schedule"]), values["n_trials"]))
 
 
 def schedule_from(values: Mapping[str, Any]) -> Schedule:
     """Return a schedule whose values ``dataclasses.asdict`` gave."""
-    epochs = tuple(
-        EpochPlan(**{**epoch, "rounds": tuple(RoundPlan(**round_) for round_ in epoch["rounds"])})
-        for epoch in values["epochs"]
-    )
-    return Schedule(**{**values, "supply": Supply(**values["supply"]), "epochs": epochs})
+    epochs = []
+    for epoch in values["epochs"]:
+        rounds = tuple(checked(RoundPlan(**round_)) for round_ in epoch["rounds"])
+        epochs.append(_checked_epoch(checked(EpochPlan(**{**epoch, "rounds": rounds}))))
+    supply = checked(Supply(**values["supply"]))
+    return checked(Schedule(**{**values, "supply": supply, "epochs": tuple(epochs)}))
+
+
+def _checked_epoch(epoch: EpochPlan) -> EpochPlan:
+    """Return an epoch whose rounds leave one configuration of those that enter it."""
+    n_left = epoch.n_configs
+    for round_ in epoch.rounds:
+        possible = 1 <= round_.survivors <= round_.group_size and round_.races_per_group >= 0
+        if round_.n_configs != n_left or not possible:
+            raise ValueError(f"{n_left} configurations cannot race in {round_}")
+        n_left = round_.n_groups * round_.survivors + round_.carried
+    if n_left != 1:
+        raise ValueError(f"epoch {epoch.index} leaves {n_left} configurations")
+    return epoch
+
+
+def note_from(line: Mapping[str, Any], n_races: int) -> Note:
+    """Return the note that a line holds; so many races stand before it."""
+    note = Note(str(line["note"]), dict(line["values"]), n_races)
+    if note.kind == "limits":
+        limit = note.values["n_trials"]
+        if limit is not None and not (type(limit) is int and 0 <= limit < LARGEST):
+            raise ValueError(f"n_trials must be a whole number but is {short_text(limit)}")
+    if note.kind == VERDICT:
+        str(checked(Verdict.of_note(note.values)))  # it can be told
+    return note
 
 
 class RaceReader:
@@ -343,6 +408,8 @@ class RaceReader:
         name, seed = line["on"]
         key = self._keys.get((name, seed))
         if key is None:
+            if not isinstance(name, (str, type(None))) or type(seed) is not int:
+                raise ValueError(f"a name and a seed must be given but are {name!r} and {seed!r}")
             key = self._keys[name, seed] = InstanceKey(name, seed)
         numbers = self._numbers
         racers = tuple([numbers.setdefault(number, number) for number in line["racers"]])
@@ -350,7 +417,8 @@ class RaceReader:
         if len(racers) != len(trials) or not racers:
             raise ValueError(f"{len(racers)} racers have {len(trials)} trials")
         place = RaceId(*line["race"])
-        if not all(type(number) is int and number >= 0 for number in (*place, *racers)):
+        named_by = (*place, *racers, line["instance"])
+        if not all(type(number) is int and 0 <= number < LARGEST for number in named_by):
             raise ValueError(f"race {place} of {racers} is not named by whole numbers")
         instance = numbers.setdefault(line["instance"], line["instance"])
         new = line.get("configurations")
@@ -375,4 +443,6 @@ def _trial_from(values: list[Any]) -> TrialRecord:
     time = cost if time == cost else time
     cpu_time = time if cpu_time == time else cpu_time
     info = values[5] if len(values) > 5 else _NOTHING
+    if type(info) is not dict:
+        raise ValueError(f"what a target said must be an object but is {info!r}")
     return TrialRecord(_ENDS[end], cost, time, cpu_time, float(started), info)

@@ -17,11 +17,12 @@ from acband_configspace.errors import JournalError
 from acband_configspace.runlog.journal import decoded, read_journal, replace_whole
 from acband_configspace.runlog.lock import RunLock
 from acband_configspace.runlog.records import (
-    Note,
+    NONSENSE,
     RaceReader,
     RaceRecord,
     Recorded,
     header_from,
+    note_from,
     plan_from,
 )
 from acband_configspace.runlog.rounds import playable
@@ -100,7 +101,7 @@ class _Salvage:
             self.recorded = Recorded(
                 dict(first["identity"]), header_from(first["header"]), races=self._whole
             )
-        except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except NONSENSE as error:
             raise JournalError(
                 str(path), 1, f"is damaged, and it says what run this was: start anew ({error})"
             ) from None
@@ -110,7 +111,7 @@ class _Salvage:
     def _try(self, position: int, raw: bytes) -> None:
         try:
             self._take(position, decoded(raw))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except NONSENSE:
             self.damaged.append(position + 1)
 
     def _take(self, position: int, line: Mapping[str, Any]) -> None:
@@ -124,7 +125,7 @@ class _Salvage:
         elif "plan" in line:
             self.recorded.plans.append(plan_from(line))
         else:
-            note = Note(str(line["note"]), dict(line["values"]), len(self.recorded.races))
+            note = note_from(line, len(self.recorded.races))
             self.recorded.notes.append(note)
             if note.kind == "finished":
                 self._ends.add(position)

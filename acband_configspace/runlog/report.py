@@ -419,7 +419,7 @@ def _configurations(run: Run) -> Section:
 def _configuration(
     run: Run, n: int, trials: Sequence[Trial], fates: Counter[str], n_rounds: int
 ) -> list[object]:
-    listing = ", ".join(f"{name}={_value(v)}" for name, v in sorted(run.configurations[n].items()))
+    listing = ", ".join(f"{name}={_value(v)}" for name, v in sorted(run.values(n).items()))
     costs = [trial.record.cost for trial in trials if trial.record.end is End.FINISHED]
     cpu_time = sum(trial.record.cpu_time for trial in trials if not trial.reused)
     return [

@@ -16,7 +16,7 @@ from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayErro
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.race import Race, RaceId
 from acband_configspace.core.statistics import Statistic
-from acband_configspace.runlog.records import RaceRecord, Recorded
+from acband_configspace.runlog.records import NONSENSE, RaceRecord, Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def play(recorded: Recorded, statistic: Statistic | None = None) -> Played:
         )
     try:
         return _Player(recorded, None if own is None else statistic).play()
-    except ValueError as error:  # ReplayError, or what the engine does not take
+    except NONSENSE as error:  # ReplayError, or what the engine does not take
         return Played(problem=f"its journal cannot be replayed: {error}")
 
 

@@ -139,7 +139,8 @@ class Verdict:
     @classmethod
     def of_note(cls, values: Mapping[str, Any]) -> Verdict:
         """Return the one that a journal's note holds."""
-        return cls(**{field.name: values[field.name] for field in fields(cls)})
+        known = (field.name for field in fields(cls))
+        return cls(**{name: values[name] for name in known if name in values})
 
     @property
     def figure(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import math
@@ -28,9 +29,9 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import RaceId
-from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
+from acband_configspace.errors import FirstRaceCrashedError, JournalError, RunDiffersError
 from acband_configspace.runlog.journal import Journal, Recorded
-from acband_configspace.runlog.records import Header, RaceRecord, TrialRecord
+from acband_configspace.runlog.records import NONSENSE, Header, RaceRecord
 from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
@@ -181,7 +182,7 @@ class ACBandOptimizer(SMBO):
                 error,
             )
 
-    def _write_files(self) -> None:
+    def _write_files(self, *, with_history: bool = True) -> None:
         directory = self._scenario.output_directory
         start = time.monotonic()
         state = {
@@ -192,7 +193,8 @@ class ACBandOptimizer(SMBO):
             "finished": self._finished,
         }
         write_whole(directory / "optimization.json", as_json(state))
-        write_whole(directory / "runhistory.json", self._runhistory.save)
+        if with_history:
+            write_whole(directory / "runhistory.json", self._runhistory.save)
         write_whole(directory / "intensifier.json", self._intensifier.save)
         self._last_save = time.monotonic()
         self._save_seconds = self._last_save - start
@@ -212,6 +214,8 @@ class ACBandOptimizer(SMBO):
         """Let the run history have the trials of a race of an earlier process."""
         configurations = self._acband.configurations
         for number, values in record.configurations.items():
+            if configurations.has(number, values):
+                continue
             # Another version of ConfigSpace or numpy may draw others from the same seed.
             if (drawn := plain(dict(configurations[number]))) != values:
                 raise RunDiffersError(
@@ -219,12 +223,12 @@ class ACBandOptimizer(SMBO):
                     [f"configuration {number}: {values} before, {drawn} now"],
                 )
         for number, trial in zip(record.racers, record.trials, strict=True):
-            key = TrialKey(number, record.key.instance, record.key.seed)
-            if (number, record.key) in self._known or _is_same(self._runhistory.get(key), trial):
-                continue  # what is known is used again
-            self._history.add_again(configurations[number], key, as_value(trial))
-            self._used_target_function_walltime += trial.time
-            self._used_target_function_cputime += trial.cpu_time
+            if (number, record.key) in self._known:
+                continue  # the user told it
+            key = TrialKey(number, *record.key)
+            if self._history.add_again(configurations[number], key, as_value(trial)):
+                self._used_target_function_walltime += trial.time
+                self._used_target_function_cputime += trial.cpu_time
 
     def raced(self, race: PendingRace, values: Sequence[TrialValue]) -> None:
         """Record a race that is over."""
@@ -285,7 +289,8 @@ class ACBandOptimizer(SMBO):
         if recorded is None or _has_only_crashed(recorded):
             self._begin_warm()
         elif not (found := differences(_without_told(recorded.identity), self._identity)):
-            self._restore(recorded)
+            with _nothing_collected():
+                self._restore(recorded)
         elif recorded.races:
             raise RunDiffersError(str(self._scenario.output_directory), found)
         else:
@@ -293,7 +298,8 @@ class ACBandOptimizer(SMBO):
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
-        self._write_files()  # better refused now than after hours
+        # Better refused now than after hours. The run history may be long, and is there already.
+        self._write_files(with_history=not self._runhistory.finished)
 
     def _header(self) -> Header:
         scenario, intensifier = self._scenario, self._acband
@@ -324,9 +330,7 @@ class ACBandOptimizer(SMBO):
         """Bring the run history, the clocks and the intensifier to where the journal ends."""
         directory = str(self._scenario.output_directory)
         self._finished_before = recorded.finished
-        space = self._scenario.configspace
-        told_before = recorded.identity.get(TOLD, [])
-        self._acband.told = [ToldTrial.of_json(told, space) for told in told_before]
+        self._acband.told = self._told_before(recorded)
         self._acband.begin(recorded, recorder=self)
         for told in self._acband.told:
             self._add_to_history(told.config, told.key, told.value)
@@ -358,6 +362,15 @@ class ACBandOptimizer(SMBO):
                 n_races,
             )
 
+    def _told_before(self, recorded: Recorded) -> list[ToldTrial]:
+        """Return the results that were told before the first race."""
+        space = self._scenario.configspace
+        try:
+            return [ToldTrial.of_json(told, space) for told in recorded.identity.get(TOLD, [])]
+        except NONSENSE as error:
+            what = f"makes no sense: what was told before the first race: {error!r}"
+            raise JournalError(str(self._journal.path), 1, what) from error
+
     def _restore_unraced(self) -> None:
         """Take in those results of unfinished races that were saved."""
         path = self._scenario.output_directory / "runhistory.json"
@@ -367,16 +380,14 @@ class ACBandOptimizer(SMBO):
         except (OSError, ValueError, TypeError, KeyError):  # not there, or torn: they are run again
             logger.debug("%s cannot be read.", path)
 
-    def _is_unraced(self, entry: Mapping[str, Any]) -> bool:
-        """Return whether a saved trial has a result that the races do not have."""
-        number = int(entry["config_id"])
-        known = TrialKey(number, entry["instance"], entry["seed"]) in self._runhistory
-        drawn = 0 <= number < len(self._acband.configurations)
-        return drawn and not known and entry["status"] != StatusType.RUNNING
+    def _is_unraced(self, key: TrialKey) -> bool:
+        """Return whether a saved trial is one that the races do not have."""
+        drawn = 0 <= key.config_id < len(self._acband.configurations)
+        return drawn and key not in self._runhistory
 
     def _restore_entry(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         config = self._acband.configurations[int(entry["config_id"])]
-        if plain(dict(config)) == values:
+        if entry["status"] != StatusType.RUNNING and plain(dict(config)) == values:
             names = ("cost", "time", "cpu_time", "starttime", "endtime", "additional_info")
             numbers = {name: entry[name] for name in names}
             value = TrialValue(status=StatusType(entry["status"]), **numbers)
@@ -414,6 +425,21 @@ class ACBandOptimizer(SMBO):
         )
 
 
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Keep Python from looking for garbage, which takes a third of the time of resuming.
+
+    Each look is at all that has been made so far, and all of it is needed.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _seconds(saved: Mapping[str, Any], name: str) -> float:
     """Return a number of seconds; 0 if there is none."""
     value = saved.get(name)
@@ -430,11 +456,6 @@ def _has_only_crashed(recorded: Recorded) -> bool:
     """Return whether every recorded trial crashed: the target may have been repaired since."""
     ends = (trial.end for race in recorded.races for trial in race.trials)
     return len(recorded.races) > 0 and all(end is End.CRASHED for end in ends)
-
-
-def _is_same(known: TrialValue | None, trial: TrialRecord) -> bool:
-    """Return whether a trial of the run history is that of a race: it used a known result."""
-    return known is not None and (known.starttime, known.time) == (trial.started, trial.time)
 
 
 def as_json(content: Any) -> Callable[[Path], object]:

@@ -1,9 +1,9 @@
-"""The private names of SMAC that the plugin rests on, and what each is for.
+"""The private names of SMAC and ConfigSpace that the plugin rests on, and what each is for.
 
 SMAC has no public word for most of what a plugin of this kind does, so a new version of it may move
 a name without notice. All of them are listed here, under the class that defines them: a test looks
-for each in the SMAC that is installed and says which have moved, and another that the plugin uses
-no other. This module is data; nothing imports it at run time.
+for each in what is installed and says which have moved, and another that the plugin uses no other.
+This module is data; nothing imports it at run time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
+    "ConfigSpace.configuration.Configuration": {
+        "_values": "set to what it would compute itself, for many at a time",
+    },
     "smac.facade.abstract_facade.AbstractFacade": {
         "_callbacks": "to close the progress display after an exception",
         "_get_optimizer": "overridden, to run our optimizer in place of SMBO",
@@ -77,4 +80,4 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_change_output_directory": "called after naming a scenario that has no name",
     },
 }
-"""The path of a class of SMAC -> a private attribute or method of it -> what it is used for."""
+"""The path of a class -> a private attribute or method of it -> what it is used for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,6 +25,8 @@ from acband_configspace.smac_plugin.trial_values import is_result
 
 #: How the line of a trial begins in a file that was saved.
 _TRIAL = '{"config_id": '
+#: And how it mostly goes on: names with characters that JSON escapes are rare.
+_PLACE = re.compile(r'{"config_id": (\d+), "instance": (?:null|"([^"\\]*)"), "seed": (\d+),')
 #: The ids of configurations that were told and take no part start here.
 FIRST_FOREIGN = 10**9
 
@@ -60,21 +63,26 @@ class LinearRunHistory(RunHistory):
         super().add(config, *args, **options)
         self._n_id = len(self._config_ids)  # as SMAC's statistics have it
 
-    def add_again(self, config: Configuration, key: TrialKey, value: TrialValue) -> None:
+    def add_again(self, config: Configuration, key: TrialKey, value: TrialValue) -> bool:
         """Add a trial of an earlier process, whose configuration has its number there.
 
-        It was checked when it was added first: nothing is looked at, and hashed, twice.
+        It was checked when it was added first: nothing is looked at, and hashed, twice. Returns
+        false if it is there: a race may have used the result of another.
         """
+        known = self._data.get(key)
+        if known is None:
+            self._finished += 1
+            self._submitted += 1
+        elif (known.starttime, known.time) == (value.starttime, value.time):
+            return False
         if key.config_id not in self._ids_config:
             self._config_ids[config] = key.config_id
             self._ids_config[key.config_id] = config
             self._n_id = len(self._config_ids)
             config.config_id = key.config_id
-        if key not in self._data:
-            self._finished += 1
-            self._submitted += 1
         self._n_objectives = 1
         self._add(key, value, value.status)
+        return True
 
     def average_cost(
         self,
@@ -98,7 +106,8 @@ class LinearRunHistory(RunHistory):
             info = TrialInfo(self.get_config(k.config_id), k.instance, k.seed, k.budget)
             self._running_by_key[k] = info
         else:
-            self._running_by_key.pop(k, None)
+            if previous is not None:
+                self._running_by_key.pop(k, None)
             trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
             trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
             self._num_trials_per_config[k.config_id] = len(trials)
@@ -154,7 +163,7 @@ class LinearRunHistory(RunHistory):
 
 
 def saved_trials(
-    path: Path, is_wanted: Callable[[dict[str, Any]], bool]
+    path: Path, is_wanted: Callable[[TrialKey], bool]
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Return some of the trials that :meth:`LinearRunHistory.save` wrote, with their values.
 
@@ -164,8 +173,8 @@ def saved_trials(
         If there is no such file, or something else is in it.
     """
     with path.open(encoding="utf-8") as file:
-        entries = (json.loads(line.rstrip(",\n")) for line in file if line.startswith(_TRIAL))
-        wanted = [entry for entry in entries if is_wanted(entry)]
+        lines = (line for line in file if line.startswith(_TRIAL))
+        wanted = [_entry(line) for line in lines if is_wanted(_key(line))]
     values: dict[int, dict[str, Any]] = {}
     numbers = {f'"{entry["config_id"]}"': entry["config_id"] for entry in wanted}
     with path.open(encoding="utf-8") as file:
@@ -174,6 +183,19 @@ def saved_trials(
             if number in numbers:  # its values come first, then its origin
                 values.setdefault(numbers[number], json.loads(rest.rstrip(",\n")))
     return [(entry, values[entry["config_id"]]) for entry in wanted]
+
+
+def _key(line: str) -> TrialKey:
+    """Return which trial the line of a file is about; most of the line is left unread."""
+    if (place := _PLACE.match(line)) is not None:
+        return TrialKey(int(place[1]), place[2], int(place[3]))
+    entry = _entry(line)
+    return TrialKey(int(entry["config_id"]), entry["instance"], entry["seed"])
+
+
+def _entry(line: str) -> dict[str, Any]:
+    entry: dict[str, Any] = json.loads(line.rstrip(",\n"))
+    return entry
 
 
 def _as_json(key: TrialKey, value: TrialValue) -> dict[str, Any]:

@@ -369,7 +369,9 @@ def test_what_makes_no_sense_is_refused_by_its_number(
         file.write(with_checksum(line))
     before = path.read_bytes()
     with pytest.raises(JournalError, match=f"^line 3 of {path} "):
-        Journal(path).read()
+        [*Journal(path).read().races]  # each is read when it is asked for
+    with pytest.raises(JournalError, match=f"^line 3 of {path} "):
+        read_journal(path)
     assert path.read_bytes() == before
 
 

@@ -11,9 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from ConfigSpace import (
+    Beta,
     Categorical,
     Configuration,
     ConfigurationSpace,
+    Constant,
     EqualsCondition,
     Float,
     ForbiddenAndConjunction,
@@ -27,7 +29,7 @@ from smac.initial_design import AbstractInitialDesign, DefaultInitialDesign, Sob
 from targets import PAPER, a_space, exact, races_of
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
-from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.configurations import Configurations, compute_values
 
 
 def conditional_space() -> ConfigurationSpace:
@@ -283,3 +285,32 @@ def test_too_few_trials_for_what_the_user_adds_is_refused(
     design = DefaultInitialDesign(scenario, n_configs=1, additional_configs=added)
     with pytest.raises(ValueError, match="n_trials must be at least 48 .* but got 12"):
         ACBandFacade(scenario, exact, initial_design=design, logging_level=False, **PAPER)
+
+
+def test_values_computed_together_are_those_computed_one_by_one() -> None:
+    space = ConfigurationSpace(seed=1)
+    mode = Categorical("mode", ["plain", "fancy", "no, 'really'"], default="plain")
+    space.add(
+        mode,
+        Float("x", (-1.0, 7.3)),
+        Float("log", (1e-7, 3e5), log=True),
+        Float("normal", (-3.0, 3.0), distribution=Normal(0.0, 1.0)),
+        Float("beta", (0.0, 2.0), distribution=Beta(2.0, 3.0)),
+        Integer("n", (-5, 10**12)),
+        Integer("n_log", (1, 10**6), log=True),
+        Integer("n_normal", (0, 100), distribution=Normal(50.0, 9.0)),
+        Integer("n_beta", (0, 100), distribution=Beta(2.0, 3.0)),
+        Categorical("numbers", [0.5, 3, True], default=3),
+        Categorical("lists", [[1, 2], [3]], default=[3]),
+        Categorical("order", ["small", "large"], ordered=True),
+        Constant("same", "always"),
+        (extra := Float("extra", (0.0, 1.0))),
+    )
+    space.add(EqualsCondition(extra, mode, "fancy"))
+    sampled = space.sample_configuration(500)
+    alone = [dict(Configuration(space, vector=one.get_array().copy())) for one in sampled]
+    assert compute_values(space, sampled) == alone
+    assert [dict(one) for one in sampled] == alone
+    kinds = [[type(value) for value in one.values()] for one in alone]
+    assert [[type(value) for value in dict(one).values()] for one in sampled] == kinds
+    assert len({"extra" in one for one in alone}) == 2

@@ -1,4 +1,4 @@
-"""The private names of SMAC that the plugin uses exist, and all of them are listed."""
+"""The private names of SMAC and ConfigSpace that the plugin uses exist, and all are listed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import ConfigSpace
 import pytest
 import smac
 
@@ -23,16 +24,20 @@ MODULES = [
 ]
 
 
+VERSIONS = {"smac": f"SMAC {smac.version}", "ConfigSpace": f"ConfigSpace {ConfigSpace.__version__}"}
+
+
 @pytest.mark.parametrize("path", PRIVATE_NAMES)
-def test_smac_still_has_the_names(path: str) -> None:
+def test_the_names_are_still_there(path: str) -> None:
     module, _, name = path.rpartition(".")
+    package = VERSIONS[path.partition(".")[0]]
     try:
         cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
-        pytest.fail(f"SMAC {smac.version} has no {path} any more", pytrace=False)
+        pytest.fail(f"{package} has no {path} any more", pytrace=False)
     moved = {n: use for n, use in PRIVATE_NAMES[path].items() if n not in private_names(cls)}
     lines = "".join(f"\n  {name}: {use}" for name, use in moved.items())
-    assert not moved, f"SMAC {smac.version} has moved private names of {path}:{lines}"
+    assert not moved, f"{package} has moved private names of {path}:{lines}"
 
 
 def test_the_list_has_all_names_in_use_and_no_others() -> None:
@@ -46,17 +51,17 @@ def test_the_list_has_all_names_in_use_and_no_others() -> None:
 
 
 def private_names(cls: type) -> dict[str, type]:
-    """Return the private names of a class of SMAC, and which of its bases defines each."""
+    """Return the private names of a class of theirs, and which of its bases defines each."""
     names: dict[str, type] = {}
     for base in cls.__mro__:  # from the most special: the most general one stays
-        if is_of_smac(base):
+        if is_theirs(base):
             assigned = {a.attr for a in attributes(tree_of(base), "self") if is_stored(a)}
             names |= {n: base for n in {*vars(base), *assigned} if is_private(n)}
     return names
 
 
 def names_used_in_subclasses() -> Iterator[str]:
-    """Yield what our subclasses use of, or override in, their bases in SMAC."""
+    """Yield what our subclasses use of, or override in, bases that are not ours."""
     for module in MODULES:
         for cls in vars(module).values():
             if inspect.isclass(cls) and cls.__module__ == module.__name__:
@@ -102,8 +107,8 @@ def is_stored(attribute: ast.Attribute) -> bool:
     return isinstance(attribute.ctx, ast.Store)
 
 
-def is_of_smac(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] == "smac"
+def is_theirs(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in VERSIONS
 
 
 def is_private(name: str) -> bool:

@@ -22,6 +22,7 @@ from smac.runhistory.enumerations import StatusType
 import acband_configspace
 from acband_configspace import ACBandFacade
 from acband_configspace.core.ends import End
+from acband_configspace.errors import FirstRaceCrashedError
 from acband_configspace.runlog.journal import read_journal
 from acband_configspace.running import RaceReport, RacerReport
 from acband_configspace.smac_plugin.trial_values import Accounting
@@ -373,6 +374,41 @@ def test_ctrl_c_does_not_wait_for_long_runs(tmp_path: Path) -> None:
     process.wait(timeout=20)  # each of its runs takes a minute
     assert_no_children(family)
     assert process.returncode != 0
+
+
+BROKEN = """#!/bin/sh
+# Half of them fail at once and call that a success.
+case "$*" in
+    *--x=0.[0-4]*) echo "banner of $0"; echo "cost={cost}; status=SUCCESS"; exit 0;;
+esac
+{otherwise}
+"""
+
+
+@pytest.mark.parametrize("cost", ["nan", "inf"])
+def test_a_racer_without_a_cost_stops_no_good_one(cost: str, tmp_path: Path) -> None:
+    (script := tmp_path / "script.sh").write_text(BROKEN.format(cost=cost, otherwise="sleep 0.1"))
+    script.chmod(0o755)
+    facade = make_facade(tmp_path, str(script), n_trials=16, trial_walltime_limit=10)
+    incumbent = facade.optimize()
+    assert incumbent["x"] >= 0.5
+    journal = facade.scenario.output_directory / "journal.jsonl"
+    recorded = read_journal(journal)
+    for race in recorded.races:
+        xs = [recorded.configurations[number]["x"] for number in race.racers]
+        broken = [trial.end for trial, x in zip(race.trials, xs, strict=True) if x < 0.5]
+        assert set(broken) <= {End.CRASHED}
+        if max(xs) >= 0.5:
+            assert End.FINISHED in [trial.end for trial in race.trials]
+
+
+def test_races_that_nobody_wins_end_in_an_error_with_what_was_printed(tmp_path: Path) -> None:
+    text = BROKEN.format(cost="nan", otherwise="echo 'no licence found' >&2; exit 3")
+    (script := tmp_path / "script.sh").write_text(text)
+    script.chmod(0o755)
+    with pytest.raises(FirstRaceCrashedError, match="every trial .* crashed") as caught:
+        make_facade(tmp_path, str(script), n_trials=16, trial_walltime_limit=10).optimize()
+    assert "no licence found" in str(caught.value) or "cost=nan" in str(caught.value)
 
 
 def test_bad_options_are_named(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,7 +46,12 @@ from targets import (
 
 import acband_configspace
 from acband_configspace import ACBandFacade, ACBandIntensifier
-from acband_configspace.errors import JournalError, RunDiffersError, RunInUseError
+from acband_configspace.errors import (
+    JournalError,
+    RunDiffersError,
+    RunDirectoryGoneError,
+    RunInUseError,
+)
 from acband_configspace.runlog.journal import read_journal
 from acband_configspace.runlog.replay import Run
 from acband_configspace.runlog.rounds import playable
@@ -606,3 +612,127 @@ def test_all_kinds_of_targets_go_on_without_a_name_and_without_asking(tmp_path: 
         assert 30 < calls <= 40, name
         assert 20 < raised[name][0] <= 80 - calls, name
         assert raised[name][2] == directory, name
+
+
+FINISHED = """
+import sys
+from ConfigSpace import ConfigurationSpace
+from smac import Scenario
+from acband_configspace import ACBandFacade
+
+SCALE = 1.0
+n_calls = 0
+
+def helper(x):
+    return SCALE * x
+
+def target(config, seed=0):
+    global n_calls
+    n_calls += 1
+    return helper(config["x"])
+
+options = {"overwrite": True} if "anew" in sys.argv else {}
+if "silent" in sys.argv:
+    options["logging_level"] = False
+if __name__ == "__main__":
+    scenario = Scenario(ConfigurationSpace({"x": (0.0, 1.0)}), n_trials=20)
+    facade = ACBandFacade(scenario, target, **options)
+    facade.optimize()
+    print("calls:", n_calls, "in", facade.scenario.output_directory)
+"""
+
+
+def test_a_finished_run_says_so_and_how_to_start_anew(tmp_path: Path) -> None:
+    package = Path(acband_configspace.__file__).parents[1]
+
+    def said(text: str, *words: str) -> tuple[int, str, str]:
+        """Run a script; return how often its target was called, where, and what was said."""
+        (tmp_path / "script.py").write_text(text)
+        done = subprocess.run(
+            [sys.executable, "script.py", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(package)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        (line,) = [li for li in done.stdout.splitlines() if li.startswith("calls: ")]
+        n, _, directory = line.removeprefix("calls: ").partition(" in ")
+        return int(n), directory, " ".join((done.stdout + done.stderr).split())
+
+    n, directory, text = said(FINISHED)
+    assert n > 0
+    assert "is finished: its result is returned" not in text
+    words = (
+        f"The run in {tmp_path / directory} is finished: its result is returned, no further race "
+        "is run. Use overwrite=True, or another name or output_directory, to start anew."
+    )
+    for how in ([], ["silent"]):  # without SMAC's logging it is a warning like any other
+        n_again, _, text = said(FINISHED, *how)
+        assert n_again == 0
+        assert words in text
+    assert said(FINISHED, "anew")[:2] == (n, directory)  # what it says, does it
+    n_changed, other, text = said(FINISHED.replace("SCALE = 1.0", "SCALE = 2.0"))
+    assert n_changed > 0
+    assert other != directory
+    assert "is finished: its result is returned" not in text
+
+
+def test_a_directory_that_is_deleted_in_mid_run_ends_it_with_a_named_error(tmp_path: Path) -> None:
+    def deletes(config: Any, seed: int = 0) -> float:
+        if len(history) == 20:
+            shutil.rmtree(facade.scenario.output_directory)
+        return noisy(config, seed)
+
+    facade = quiet(a_scenario(tmp_path), deletes)
+    history = facade.runhistory
+    with pytest.raises(RunDirectoryGoneError, match="deleted, moved or replaced"):
+        facade.optimize()
+    assert len(history) < 60
+
+
+FULL_DISK = """
+import errno, json, resource, sys
+from pathlib import Path
+from targets import Counted, a_scenario, noisy, quiet
+
+folder = Path(sys.argv[1])
+facade = quiet(a_scenario(folder), Counted(noisy, folder / "calls"))
+journal = facade.scenario.output_directory / "journal.jsonl"
+errors = []
+for room in (1000, 1500, 4000):  # from here on; a part of a line still fits
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (journal.stat().st_size + room, resource.RLIM_INFINITY)
+    )
+    try:
+        facade.optimize()
+    except OSError as error:
+        errors.append(error.errno == errno.EFBIG)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(json.dumps({"errors": errors, "x": facade.optimize()["x"]}))
+"""
+
+
+def test_where_the_kernel_refuses_to_write_more_a_race_is_recorded_once(tmp_path: Path) -> None:
+    """As on a full disk, but without one: a limit on the size of files, lifted later."""
+    (tmp_path / "full").mkdir()
+    helpers = Path(__file__).parents[1] / "helpers"
+    package = Path(acband_configspace.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path / "full")],
+        env={**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{helpers}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["errors"] == [True] * 3, done.stderr
+    undisturbed = quiet(a_scenario(tmp_path / "whole"), noisy)
+    assert undisturbed.optimize()["x"] == said["x"]
+    races = races_of(a_scenario(tmp_path / "full"))
+    assert without_times(races) == without_times(races_of(undisturbed.scenario))
+    n_recorded = sum(len(race.racers) for race in races)
+    assert n_calls(tmp_path / "full" / "calls") <= n_recorded + 3 * 8  # those of the last races

@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from acband_configspace.core.ends import End
+
 if TYPE_CHECKING:
     from acband_configspace.benchmark.commands.faults_actions import Cluster
     from acband_configspace.runlog.replay import Run
@@ -193,6 +195,7 @@ class _DisturbedRun:
         self._user: subprocess.Popen[bytes] | None = None
         self._in_a_row = 0
         self._known: Counter[str] = Counter()
+        self._results: set[str] = set()
         self._n_calls_before = 0
         self._n_kills = 0
         self._n_races_then = 0
@@ -380,29 +383,39 @@ class _DisturbedRun:
         self._keep()
         if not self._n_races():
             return
-        recorded = self._recorded_trials()
+        recorded = Counter(key for key, _ in self._recorded_trials())
         calls = Counter(self._all_calls()[self._n_calls_before :])
-        again = [key for key in calls if 0 < self._known[key] == recorded[key]]
+        again = [key for key in calls if key in self._results]
         surplus = calls.total() - (recorded - self._known).total()
         if again or surplus > AT_ONCE[self._kind] * (1 + self._n_kills):
             details = f"{again[:5]}, {surplus} calls beyond what is recorded"
             self._campaign.problems.append(("race run twice", self._kind, details))
 
     def _note_known(self) -> None:
-        """Remember what is recorded when the run is started again: none of it may be run."""
-        self._known = self._recorded_trials() if self._n_races() else Counter()
+        """Remember what is recorded when the run is started again.
+
+        Nothing that has a result may be run. Who lost has none: it may race there again, with more
+        time, and may be killed before that race is recorded.
+        """
+        trials = self._recorded_trials() if self._n_races() else []
+        self._known = Counter(key for key, _ in trials)
+        self._results = {key for key, end in trials if end is not End.LOST}
         self._n_calls_before = len(self._all_calls())
 
     def _all_calls(self) -> list[str]:
         return self._calls.read_text().splitlines() if self._calls.exists() else []
 
-    def _recorded_trials(self) -> Counter[str]:
+    def _recorded_trials(self) -> list[tuple[str, End]]:
+        """Return all trials as their calls are written down, and how they ended."""
         run = self.load()
-        return Counter(
-            f"{run.values(trial.configuration).get('level')} {trial.race.key.instance} "
-            f"{trial.race.key.seed}"
+        return [
+            (
+                f"{run.values(trial.configuration).get('level')} {trial.race.key.instance} "
+                f"{trial.race.key.seed}",
+                trial.record.end,
+            )
             for trial in run.trials
-        )
+        ]
 
     def _note_left(self) -> None:
         deadline = time.monotonic() + GONE_PATIENCE

@@ -148,9 +148,10 @@ def _print_resuming(n_races: int) -> bool:
 def measure_resuming(n_races: int, *, racing: bool, k: int) -> Resumed:
     """Return what it takes to resume a run of ``n_races`` races."""
     with tempfile.TemporaryDirectory() as folder:
-        _in_process(_write, folder, n_races, racing, k)
-        seconds, n_races, n_trials = _in_process(_time, folder, racing, k)
-        peak, held = _in_process(_trace, folder, racing, k)
+        limit = k * n_races  # with costs, all configurations of a pass are drawn beforehand
+        _in_process(_write, folder, n_races, racing, k, limit)
+        seconds, n_races, n_trials = _in_process(_time, folder, racing, k, limit)
+        peak, held = _in_process(_trace, folder, racing, k, limit)
     milliseconds = 1e3 * seconds / n_races
     return Resumed(n_races, n_trials, milliseconds, (peak - held) / n_races, held / n_races)
 
@@ -169,7 +170,7 @@ def _space() -> Any:
     return space
 
 
-def _facade(folder: str, racing: bool, k: int) -> ACBandFacade:
+def _facade(folder: str, racing: bool, k: int, n_trials: int) -> ACBandFacade:
     from smac import Scenario
 
     from acband_configspace import ACBandFacade
@@ -177,7 +178,7 @@ def _facade(folder: str, racing: bool, k: int) -> ACBandFacade:
     scenario = Scenario(
         _space(),
         name="long",
-        n_trials=10**7,
+        n_trials=n_trials,
         instances=[str(number) for number in range(1000)],
         trial_walltime_limit=60,
         output_directory=Path(folder),
@@ -185,13 +186,13 @@ def _facade(folder: str, racing: bool, k: int) -> ACBandFacade:
     return ACBandFacade(scenario, _never, racing=racing, k=k, logging_level=False)
 
 
-def _write(folder: str, n_races: int, racing: bool, k: int) -> None:
+def _write(folder: str, n_races: int, racing: bool, k: int, limit: int) -> None:
     """Write the journal of a run."""
     from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
     from acband_configspace.smac_plugin.pending import PendingRace
     from acband_configspace.smac_plugin.trial_values import outcome_of
 
-    facade = _facade(folder, racing, k)
+    facade = _facade(folder, racing, k, limit)
     engine, recorder = facade.intensifier.engine, cast(ACBandOptimizer, facade.optimizer)
     made_up = _MadeUp(facade, racing)
     n_plans = len(engine.plans)
@@ -246,21 +247,21 @@ class _MadeUp:
         return value
 
 
-def _time(folder: str, racing: bool, k: int) -> tuple[float, int, int]:
+def _time(folder: str, racing: bool, k: int, limit: int) -> tuple[float, int, int]:
     with tempfile.TemporaryDirectory() as other:
-        _facade(other, racing, k)  # what is imported counts for nothing
+        _facade(other, racing, k, limit)  # what is imported counts for nothing
     start = time.process_time()
-    facade = _facade(folder, racing, k)
+    facade = _facade(folder, racing, k, limit)
     seconds = time.process_time() - start
     return seconds, facade.intensifier.n_races, facade.runhistory.finished
 
 
-def _trace(folder: str, racing: bool, k: int) -> tuple[int, int]:
+def _trace(folder: str, racing: bool, k: int, limit: int) -> tuple[int, int]:
     with tempfile.TemporaryDirectory() as other:
-        _facade(other, racing, k)
+        _facade(other, racing, k, limit)
     gc.collect()
     tracemalloc.start()
-    facade = _facade(folder, racing, k)
+    facade = _facade(folder, racing, k, limit)
     peak = tracemalloc.get_traced_memory()[1]
     gc.collect()
     held = tracemalloc.get_traced_memory()[0]

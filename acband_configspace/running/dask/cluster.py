@@ -220,6 +220,8 @@ class RaceCluster:
             )
         known = self._client.threads()
         if known is not None:
+            for arrival in self._client.wait(0.0):  # what a worker reported before it died counts
+                self._take_in(arrival)
             for worker in self._placement.update(*known):
                 self._lose_worker(worker)
             self._check_unused()

@@ -33,10 +33,13 @@ from acband_configspace.running.race import Clock, RaceReport, RacerReport, Race
 from acband_configspace.running.targets import Target, settings_for, start_message
 
 #: Not ``-m``: only with our own search path is the package sure to be found. Before that is set
-#: nothing may be imported that a file in the working directory could pose as.
+#: nothing may be imported that a file in the working directory could pose as. Where that directory
+#: is itself on the path (as "", at a prompt), it comes last until all that is ours is imported.
 _SUPERVISOR_CODE = (
-    "import sys; descriptor = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; "
-    "from acband_configspace.running.local.supervisor import main; main(descriptor)"
+    "import sys; descriptor = int(sys.argv[1]); path = sys.argv[2:]; "
+    "sys.path[:] = sorted(path, key=lambda entry: entry == ''); "
+    "from acband_configspace.running.local.supervisor import main; "
+    "sys.path[:] = path; main(descriptor)"
 )
 #: Seconds beyond the grace that closing waits for the racers to be gone.
 _CLOSING_TIME = 2.0

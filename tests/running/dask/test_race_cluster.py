@@ -25,7 +25,7 @@ from acband_configspace.running import (
     ScriptReport,
     TargetLoadError,
 )
-from acband_configspace.running.dask.cluster import RaceCluster
+from acband_configspace.running.dask.cluster import LOOK_INTERVAL, RaceCluster
 from acband_configspace.running.dask.worker import SupervisorThread
 from acband_configspace.running.local.messages import CommandJob, StartRace
 from acband_configspace.running.local.track import SupervisorProcess
@@ -219,6 +219,22 @@ def test_a_killed_workers_races_run_elsewhere(
     reports = _all_reports(races)
     assert [statuses(reports[number]) for number in range(2)] == [["finished"], ["finished"]]
     assert all(report.racers[0].returned[0] != doomed.pid for report in reports.values())
+
+
+def test_a_report_that_has_arrived_counts_though_its_worker_is_gone(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    """The caller may be busy while both happens; the race must not be run a second time."""
+    (worker,) = cluster.have_workers(1)
+    races = open_cluster(racers=1)
+    races.start(RaceSpec("race", _seconds(0.1)))
+    eventually(lambda: not races._client._arrived.empty())
+    kill(worker)
+    cluster.await_workers(0)
+    time.sleep(LOOK_INTERVAL)
+    [report] = races.wait(10)
+    assert statuses(report) == ["finished"]
+    assert report.racers[0].returned[0] == worker.pid
 
 
 def test_a_worker_that_is_asked_to_end_hands_its_races_back(

@@ -245,13 +245,36 @@ def test_streams_may_be_closed(tmp_path: Path, closed: str) -> None:
     assert all(line[1].startswith("printed") for line in lines)
 
 
-def test_nothing_is_imported_from_the_working_directory(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for module in ("json", "sys", "pickle", "selectors", "psutil", "acband_configspace"):
+def folder_with_traps(tmp_path: Path) -> Path:
+    """Make a folder of modules that leave a file if anybody imports them."""
+    (folder := tmp_path / "folder").mkdir()
+    names = ("json", "sys", "pickle", "selectors", "socket", "psutil", "acband_configspace")
+    for module in (*names, "sitecustomize", "usercustomize"):
         (folder / f"{module}.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w').close()\n")
+    return folder
+
+
+def test_nothing_is_imported_from_the_working_directory(tmp_path: Path) -> None:
+    folder = folder_with_traps(tmp_path)
     code, printed = run_script(tmp_path, STREAMS, redirections=tmp_path / "result", folder=folder)
     assert (code, printed) == (0, "")
+    assert not (tmp_path / "run").exists()
+
+
+def test_nor_from_one_that_a_prompt_was_moved_to(tmp_path: Path) -> None:
+    """There the working directory, whichever it is, comes first on the path of the user."""
+    folder = folder_with_traps(tmp_path)
+    moving = (
+        "import json, os, sys; from acband_configspace.running import RaceTrack; "
+        f"assert sys.path[0] == ''; os.chdir({str(folder)!r})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", moving + STREAMS, str(tmp_path / "result")],
+        capture_output=True, text=True, timeout=60, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert (tmp_path / "result").read_text().count("finished printed") == 2
     assert not (tmp_path / "run").exists()
 
 
