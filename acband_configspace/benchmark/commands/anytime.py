@@ -71,7 +71,7 @@ MODES: Mapping[str, Mode] = {
         "trials",
         (50, 100, 200, 500, 1000, 2000, 5000),
         "roar",
-        ("roar-capped",),  # costs that are no run times cannot be capped
+        ("roar-capped", "roar-capped-one-order"),  # costs that are no run times cannot be capped
         (
             "noisy:10000x10:noise=0.3",
             "noisy:10000x100:noise=0.3",

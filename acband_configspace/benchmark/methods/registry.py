@@ -98,6 +98,8 @@ ANYTIME_METHODS: Mapping[str, AnytimeMethod] = {
     "paper": AnytimeACBand(preset="paper"),
     "roar": Roar(),
     "roar-capped": Roar(capped=True),
+    "roar-one-order": Roar(one_order=True),
+    "roar-capped-one-order": Roar(capped=True, one_order=True),
     "sh": AnytimeHalving(),
     "hyperband": AnytimeHyperband(),
     "random-racing": RandomRacing(),

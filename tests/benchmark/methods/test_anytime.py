@@ -148,3 +148,13 @@ def test_acband_is_what_the_facade_would_return(preset: str) -> None:
     limit = 400 * float(np.median(table.mean_runtimes()))
     result = AnytimeACBand(preset=preset).run(table, cpu_limit=limit, seed=0)
     assert result.trajectory[-1][1] == result.incumbent
+
+
+def test_in_one_order_an_incumbent_that_is_lucky_on_its_first_instance_stays() -> None:
+    runtimes = np.ones((30, 20), dtype=np.float32)
+    rows, columns = drawn_order(RuntimeTable(runtimes, 100.0), 0)
+    runtimes[rows[0]] = 10.0
+    runtimes[rows[0], columns[0]] = 0.1
+    table = RuntimeTable(runtimes, 100.0)
+    assert Roar(capped=True, one_order=True).run(table, cpu_limit=1e6).incumbent == rows[0]
+    assert Roar(capped=True).run(table, cpu_limit=1e6).incumbent != rows[0]
