@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from acband_configspace.benchmark.tables.runtime_table import RuntimeTable
 from acband_configspace.core.checks import real_number, whole_number
@@ -42,14 +43,7 @@ def synthetic_table(
     rng = np.random.default_rng(seed)
     difficulty = rng.standard_normal(n_instances, dtype=np.float32) * 2.0
     slowness = rng.gamma(2.0, spread / np.sqrt(2.0), n_configs).astype(np.float32)
-    runtimes = np.empty((n_configs, n_instances), dtype=np.float32)
-    for row, slow in zip(runtimes, slowness, strict=True):
-        _draw_scatter(rng, row, tails)
-        row *= noise
-        row += difficulty
-        row += slow
-        _exponentiate(row, cutoff)
-    return RuntimeTable(runtimes, cutoff)
+    return RuntimeTable(_runtimes(rng, slowness, difficulty, noise, tails, cutoff), cutoff)
 
 
 def family_table(
@@ -82,13 +76,7 @@ def family_table(
     difficulty = (hardness[family] + rng.normal(0.0, 1.0, n_instances)).astype(np.float32)
     overall = rng.gamma(2.0, spread / 2.0, (n_configs, 1))
     slowness = (overall + rng.normal(0.0, spread / 2.0, (n_configs, n_families))).astype(np.float32)
-    runtimes = np.empty((n_configs, n_instances), dtype=np.float32)
-    for row, slow in zip(runtimes, slowness, strict=True):
-        _draw_scatter(rng, row, tails)
-        row *= noise
-        row += difficulty
-        row += slow[family]
-        _exponentiate(row, cutoff)
+    runtimes = _runtimes(rng, slowness, difficulty, noise, tails, cutoff, family)
     return RuntimeTable(runtimes, cutoff)
 
 
@@ -111,19 +99,32 @@ def noisy_table(
     return RuntimeTable(costs, float(costs.max()) + 1.0)
 
 
-def _draw_scatter(rng: np.random.Generator, row: Floats, tails: float) -> None:
-    """Fill a row with Student's t of these degrees of freedom; normal if they are infinite."""
-    rng.standard_normal(dtype=np.float32, out=row)
-    if np.isfinite(tails):
-        # t = z / sqrt(χ²/ν), where a χ² with ν degrees of freedom is twice a gamma(ν/2).
-        shape = tails / 2.0
-        row /= np.sqrt(rng.standard_gamma(shape, len(row), dtype=np.float32) / shape)
+def _runtimes(
+    rng: np.random.Generator,
+    slowness: Floats,
+    difficulty: Floats,
+    noise: float,
+    tails: float,
+    cutoff: float,
+    family: npt.NDArray[np.int64] | None = None,
+) -> Floats:
+    """Return run times, a row at a time: no array but the result is as large as the table.
 
-
-def _exponentiate(row: Floats, cutoff: float) -> None:
-    np.clip(row, -LARGEST_LOG, LARGEST_LOG, out=row)
-    np.exp(row, out=row)
-    np.minimum(row, cutoff, out=row)
+    They scatter as Student's t with ``tails`` degrees of freedom; normally if these are infinite.
+    """
+    runtimes = np.empty((len(slowness), len(difficulty)), dtype=np.float32)
+    for row, slow in zip(runtimes, slowness, strict=True):
+        rng.standard_normal(dtype=np.float32, out=row)
+        if np.isfinite(tails):
+            # t = z / sqrt(χ²/ν), where a χ² with ν degrees of freedom is twice a gamma(ν/2).
+            shape = tails / 2.0
+            row /= np.sqrt(rng.standard_gamma(shape, len(row), dtype=np.float32) / shape)
+        row *= noise
+        row += difficulty
+        row += slow if family is None else slow[family]
+        np.clip(row, -LARGEST_LOG, LARGEST_LOG, out=row)
+        np.minimum(np.exp(row, out=row), cutoff, out=row)
+    return runtimes
 
 
 def _check_not_negative(**options: float) -> None:
