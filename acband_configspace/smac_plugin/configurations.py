@@ -168,11 +168,11 @@ def compute_values(
     return values
 
 
-def _values_of(parameter: Hyperparameter, vector: npt.NDArray[np.float64]) -> list[Any]:
+def _values_of(parameter: Hyperparameter[Any, Any], vector: npt.NDArray[np.float64]) -> list[Any]:
     if isinstance(parameter, FloatHyperparameter):
-        return np.round(parameter.to_value(vector), ROUND_PLACES).tolist()
+        return list(np.round(parameter.to_value(vector), ROUND_PLACES).tolist())
     if isinstance(parameter, IntegerHyperparameter):
-        return parameter.to_value(vector).tolist()
+        return list(parameter.to_value(vector).tolist())
     choices = {place: parameter.to_value(place) for place in np.unique(vector)}
     return [choices[place] for place in vector]
 
