@@ -2,17 +2,16 @@
 
 A pass is one run of combinatorial successive elimination, with three changes to the paper's:
 
-* *Results are kept.* All groups of a round meet the same instances, a configuration is judged by
-  its costs on all that it has met in this pass, and nothing that is known is run again.
-* *One race at first.* The first round puts as many new configurations as it can on one instance
-  each, and keeps few of them. In the further rounds, the playoff, those who keep up meet on more
-  instances.
+* *Results are kept.* Configurations meet on the same instances, are judged by their costs on all
+  that they have met in this pass, and nothing that is known is run again.
+* *One race at first.* The first round puts each new configuration on one instance, and keeps few of
+  them. In the further rounds, the playoff, those who keep up meet on more instances.
 * *The champion is in every round.* A pass starts on instances whose costs are known for the
   champion. Who falls too far behind it is dropped at once; who is left and better on all that the
   champion has met takes its place. So a pass costs little where nobody can keep up, and what is
   left goes to the next one.
 
-What a round is like differs between ``search_costs`` and ``search_races``.
+What a pass is like differs between ``search_costs`` and ``search_races``.
 
 What the passes are worth was measured on tables (rank of what is returned, or gap to the best,
 against random search with SMAC's intensification); the constants lie in the middle of wide ranges
@@ -30,9 +29,8 @@ from typing import ClassVar
 import numpy as np
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.epochs import last_true
 from acband_configspace.core.instances import Instances
-from acband_configspace.core.memory import UNKNOWN, Memory, Total
+from acband_configspace.core.memory import Memory, Total
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.search_plan import Draw, KnownBest, PassPlan, plan_pass
 
@@ -50,12 +48,13 @@ MOST_IDLE_PASSES = 20
 
 @dataclass(frozen=True)
 class SearchRound:
-    """A round: groups that meet the same instances."""
+    """A round: groups, and the instances that each of them meets."""
 
     number: int
     """Within the pass, from 1."""
     groups: Sequence[Sequence[int]]
-    instances: Sequence[int]
+    instances: Sequence[Sequence[int]]
+    """Those of each group."""
     to_the_end: bool
     """Whether losers go on."""
     limits: dict[int, float]
@@ -204,19 +203,16 @@ class Search(abc.ABC):
 
     def _races_of(self, round_: SearchRound) -> Iterator[Race]:
         """Yield the races of a round, all groups advancing together: what is known is not run."""
-        for index, instance in enumerate(round_.instances):
+        for index in range(max(map(len, round_.instances), default=0)):
             for number, group in enumerate(round_.groups):
-                limits = self._limits(round_, group, instance)
-                if not limits:
-                    continue
-                bounded = any(math.isfinite(limit) for limit in limits.values())
-                yield Race(
-                    RaceId(len(self.plans), 1, round_.number, number, round_.n_before + index),
-                    instance,
-                    tuple(limits),
-                    round_.to_the_end,
-                    tuple(limits.values()) if bounded else None,
-                )
+                if index < len(round_.instances[number]):
+                    instance = round_.instances[number][index]
+                    place = RaceId(
+                        len(self.plans), 1, round_.number, number, round_.n_before + index
+                    )
+                    limits = self._limits(round_, group, instance)
+                    if limits:
+                        yield _race(place, instance, limits, to_the_end=round_.to_the_end)
 
     def _limits(self, round_: SearchRound, group: Sequence[int], instance: int) -> dict[int, float]:
         """Return those of a group that have to be run, and the cost at which each is stopped."""
@@ -268,26 +264,6 @@ class Search(abc.ABC):
             multiple=self._k if self.losers_are_stopped else 1,
         )
 
-    def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
-        """Race a pass; return whether anybody was left after its first round."""
-        rng = np.random.default_rng([self._seed, 2, plan.number])
-        alive, order = yield from self._begin(plan, rng)
-        met = order.first(1)
-        yield self._first_round(alive, met[0])
-        alive = self._after_first_round(alive, met[0])
-        somebody_kept_up = bool(alive)
-        number = yield from self._set_pace(plan, order)
-        while self._rivals(alive) and (n_more := self._n_more(alive, order, len(met), plan)):
-            met = order.first(len(met) + n_more)
-            is_last = self._is_last(alive)
-            number += 1
-            groups = self._groups(rng.permutation(alive).tolist())
-            yield self._further_round(number, groups, met, self._allowances(alive, met))
-            alive = self._after_further_round(groups, met)
-            if is_last:
-                break
-        return somebody_kept_up
-
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
         n_there = self._draw(self.n_entered + plan.n_entrants, self._known_best(plan))
@@ -307,93 +283,33 @@ class Search(abc.ABC):
         n_common = {number: len(some) for number, some in behind.items()}
         return KnownBest(plan.number, (self.champion, *others), means, n_common)
 
-    # --- rounds -----------------------------------------------------------------------------
+    # --- who is the best so far ---------------------------------------------------------------
 
-    def _first_round(
-        self, entrants: Sequence[int], instance: int, n_before: int = 0
-    ) -> SearchRound:
-        groups, limits = self._groups(entrants), {}
-        if self.champion is not None:
-            if self.memory.cost(self.champion, instance) is None:
-                groups.append([self.champion])
-            limits = self._first_limits(entrants, instance)
-        to_the_end = not self.losers_are_stopped
-        return SearchRound(1, groups, [instance], to_the_end, limits, n_before)
+    def _crown(self, rivals: Sequence[int]) -> None:
+        """Crown who is better than the champion on all that it has met."""
+        met = self._judged_on(self._the_champion)
+        complete = [racer for racer in rivals if self.memory.knows_all(racer, met)]
+        self.champion = min(
+            [self._the_champion, *complete], key=lambda racer: self.memory.total(racer, met)
+        )
+        self._lead(self.champion, self._judged_on(self.champion))
 
-    def _after_first_round(self, entrants: Sequence[int], instance: int) -> list[int]:
-        alive = self._first_survivors(entrants, instance)
-        if self.champion is None and self.leader is not None and self.leader not in alive:
-            alive.insert(0, self.leader)  # it shares the lowest cost, and somebody must go on
-        return self._after_round(alive, [instance])
+    def _is_ahead(self, racer: int, met: Sequence[int]) -> bool:
+        """Return whether a configuration is better than the champion on these instances."""
+        return self.memory.total(racer, met) < self.memory.total(self._the_champion, met)
+
+    def _let_lead(self, racer: int, met: Sequence[int]) -> None:
+        """Let who is ahead of the champion lead, if that is on enough of its instances."""
+        n_met = len(self._judged_on(self._the_champion))
+        if len(met) >= LEAD_SHARE * n_met and self._is_ahead(racer, met):
+            self._lead(racer, met)
 
     def _rivals(self, alive: Sequence[int]) -> list[int]:
         """Return who is left besides the champion."""
         return [racer for racer in alive if racer != self.champion]
 
-    def _n_affordable(
-        self, alive: Sequence[int], order: Order, n_met: int, most: int, n_trials: float
-    ) -> int:
-        """Return on how many more instances, at most, they can meet with so many trials."""
-        racers = {*alive, self._the_champion}
-
-        def affordable(n: int) -> bool:
-            more = order.first(n_met + n)[n_met:]
-            return len(more) == n and self.memory.n_unknown(racers, more) <= n_trials
-
-        n = 1
-        while n < most and affordable(n):  # few, as a rule, even of very many
-            n *= 2
-        return last_true(affordable, 0, max(0, min(n, most)))
-
     def _trials_left(self, plan: PassPlan) -> float:
         return min(plan.limit, self._n_trials) - self.n_started
-
-    def _further_round(
-        self,
-        number: int,
-        groups: Sequence[Sequence[int]],
-        met: Sequence[int],
-        limits: dict[int, float],
-    ) -> SearchRound:
-        champion = self._the_champion
-        if not any(champion in group for group in groups):  # it keeps up: all are judged by it
-            groups = [*groups, [champion]]
-        return SearchRound(number, groups, met, True, limits)
-
-    def _after_further_round(
-        self, groups: Sequence[Sequence[int]], met: Sequence[int]
-    ) -> list[int]:
-        return self._after_round(self._survivors(groups, met), met)
-
-    def _better_half(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
-        totals = {racer: self.memory.total(racer, met) for racer in racers}
-        known = {racer: total for racer, total in totals.items() if total != UNKNOWN}
-        return best_of(known, max(1, len(racers) // 2))
-
-    def _after_round(self, alive: Sequence[int], met: Sequence[int]) -> list[int]:
-        """Crown who is better than the champion on all it has met; drop who is out of reach."""
-        totals = {racer: self.memory.total(racer, met) for racer in alive}
-        if self.champion is None and totals:
-            self.champion = min(totals, key=totals.__getitem__)
-        champion = self.champion
-        if champion is None:
-            return []
-        all_met = self._judged_on(champion)
-        rivals = [racer for racer in alive if self.memory.knows_all(racer, all_met)]
-        self.champion = min(
-            [champion, *rivals], key=lambda racer: self.memory.total(racer, all_met)
-        )
-        pace = self.memory.total(self.champion, met)
-        all_met = self._judged_on(self.champion)
-        self._lead(self.champion, all_met)
-        if totals and len(met) >= LEAD_SHARE * len(all_met):
-            best = min(totals, key=totals.__getitem__)
-            if totals[best] < pace:
-                self._lead(best, met)
-        alive = self._within_reach(alive, met)
-        if 1 <= len(alive) <= MOST_BEST:
-            self._last_left = sorted(alive, key=totals.__getitem__)
-        return alive
 
     # --- what differs between costs and races -------------------------------------------------
 
@@ -409,42 +325,8 @@ class Search(abc.ABC):
         """Return which share of a pass' trials goes to its first round."""
 
     @abc.abstractmethod
-    def _begin(
-        self, plan: PassPlan, rng: np.random.Generator
-    ) -> Generator[SearchRound, None, tuple[list[int], Order]]:
-        """Return who enters a pass, and the order in which instances are met."""
-
-    @abc.abstractmethod
-    def _first_limits(self, entrants: Sequence[int], instance: int) -> dict[int, float]:
-        """Return the cost at which each is stopped in the first round, if there is a champion."""
-
-    @abc.abstractmethod
-    def _first_survivors(self, entrants: Sequence[int], instance: int) -> list[int]:
-        """Return who goes on after the first round."""
-
-    @abc.abstractmethod
-    def _set_pace(self, plan: PassPlan, order: Order) -> Generator[SearchRound, None, int]:
-        """Let the champion run ahead; return the number of the round before the next one."""
-
-    @abc.abstractmethod
-    def _n_more(self, alive: Sequence[int], order: Order, n_met: int, plan: PassPlan) -> int:
-        """Return on how many more instances those left are to meet."""
-
-    @abc.abstractmethod
-    def _is_last(self, alive: Sequence[int]) -> bool:
-        """Return whether the coming round is the last one of a pass."""
-
-    @abc.abstractmethod
-    def _allowances(self, alive: Sequence[int], met: Sequence[int]) -> dict[int, float]:
-        """Return what each may take on an instance without falling out of the champion's reach."""
-
-    @abc.abstractmethod
-    def _survivors(self, groups: Sequence[Sequence[int]], met: Sequence[int]) -> list[int]:
-        """Return who goes on after a further round."""
-
-    @abc.abstractmethod
-    def _within_reach(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
-        """Return who is not too far behind the champion."""
+    def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
+        """Race a pass; return whether anybody kept up with the champion in its first round."""
 
     @abc.abstractmethod
     def _scale(self, cost: float) -> float:
@@ -490,13 +372,15 @@ class Order:
             self._next += 1
         return self._instances[:n]
 
-    def start_fresh(self) -> None:
-        """Put a fresh instance before the known ones, if there is one left."""
-        n_known = len(self._instances)
-        self.first(n_known + 1)
-        self._instances = [*self._instances[n_known:], *self._instances[:n_known]]
-
 
 def best_of(costs: Mapping[int, float] | Mapping[int, Total], n: int) -> list[int]:
     """Return the n configurations with the lowest costs, ties in the order given."""
     return sorted(costs, key=costs.__getitem__)[:n]
+
+
+def _race(place: RaceId, instance: int, limits: Mapping[int, float], *, to_the_end: bool) -> Race:
+    """Return the race of those that have limits, infinite ones included."""
+    bounded = any(math.isfinite(limit) for limit in limits.values())
+    return Race(
+        place, instance, tuple(limits), to_the_end, tuple(limits.values()) if bounded else None
+    )

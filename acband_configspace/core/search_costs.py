@@ -21,8 +21,9 @@ from collections.abc import Generator, Sequence
 
 import numpy as np
 
-from acband_configspace.core.memory import Total
-from acband_configspace.core.search import Order, Search, SearchRound, best_of
+from acband_configspace.core.epochs import last_true
+from acband_configspace.core.memory import UNKNOWN, Total
+from acband_configspace.core.search import MOST_BEST, Order, Search, SearchRound, best_of
 from acband_configspace.core.search_plan import PassPlan, first_round_share
 from acband_configspace.core.statistics import paired_noise
 
@@ -61,6 +62,26 @@ class CostSearch(Search):
         self._first_instance = 0
         self._useless: set[int] = set()
 
+    def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
+        rng = np.random.default_rng([self._seed, 2, plan.number])
+        entrants = self._entrants(plan, rng)
+        order = Order((yield from self._known(entrants)), self._pool_size)
+        met = order.first(1)
+        yield self._first_round(entrants, met[0])
+        alive = self._after_round(self._first_survivors(entrants, met[0]), met)
+        somebody_kept_up = bool(alive)
+        number = 1
+        while self._rivals(alive) and (n_more := self._n_more(alive, order, len(met), plan)):
+            met = order.first(len(met) + n_more)
+            is_last = len(alive) == 1
+            number += 1
+            alive = rng.permutation(alive).tolist()
+            yield self._further_round(number, alive, met)
+            alive = self._after_round(self._survivors(alive, met), met)
+            if is_last:
+                break
+        return somebody_kept_up
+
     # --- the first round ----------------------------------------------------------------------
 
     def _first_round_share(self) -> float:
@@ -79,13 +100,6 @@ class CostSearch(Search):
         costs = [cost for cost in costs if math.isfinite(cost)]
         variance = float(np.var(costs)) if len(costs) >= FEW else math.inf
         return self._noise**2 / 2.0 > (1.0 - LITTLE) * variance
-
-    def _begin(
-        self, plan: PassPlan, rng: np.random.Generator
-    ) -> Generator[SearchRound, None, tuple[list[int], Order]]:
-        entrants = self._entrants(plan, rng)
-        known = yield from self._known(entrants)
-        return entrants, Order(known, self._pool_size)
 
     def _known(self, entrants: Sequence[int]) -> Generator[SearchRound, None, list[int]]:
         """Return the instances with which a pass begins, first one that tells configurations apart.
@@ -148,20 +162,27 @@ class CostSearch(Search):
         only_seeds = self._instances.n_names == 1 and self._pool_size is None
         if only_seeds and instance not in self._useless and self._has_room_for(others):
             again = self._fresh_instance()
-            yield SearchRound(1, [repeating], [again], True, {}, MOST_FIRST_INSTANCES)
+            yield SearchRound(1, [repeating], [[again]], True, {}, MOST_FIRST_INSTANCES)
             self._learn_noise(repeating, [instance, again])
 
     def _has_room_for(self, racers: Sequence[int]) -> bool:
         """Return whether there are trials left for all of them to meet once."""
         return self._trials_left(self.plans[-1]) >= len(racers)
 
-    def _first_limits(self, entrants: Sequence[int], instance: int) -> dict[int, float]:
-        return {}
+    def _first_round(
+        self, entrants: Sequence[int], instance: int, n_before: int = 0
+    ) -> SearchRound:
+        groups = self._groups(entrants)
+        if self.champion is not None and self.memory.cost(self.champion, instance) is None:
+            groups.append([self.champion])
+        return SearchRound(1, groups, [[instance]] * len(groups), True, {}, n_before)
 
     def _first_survivors(self, entrants: Sequence[int], instance: int) -> list[int]:
         best = self._best_on(instance, entrants)
         if not best:
             self._useless.add(instance)
+        if self.champion is None and self.leader is not None and self.leader not in best:
+            best.insert(0, self.leader)  # it shares the lowest cost, and somebody must go on
         return best
 
     def _best_on(self, instance: int, entrants: Sequence[int]) -> list[int]:
@@ -182,9 +203,11 @@ class CostSearch(Search):
 
     # --- further rounds -----------------------------------------------------------------------
 
-    def _set_pace(self, plan: PassPlan, order: Order) -> Generator[SearchRound, None, int]:
-        yield from ()  # the champion meets new instances with all others
-        return 1
+    def _further_round(self, number: int, alive: Sequence[int], met: Sequence[int]) -> SearchRound:
+        groups = self._groups(alive)
+        if self._the_champion not in alive:  # it keeps up: all are judged by it
+            groups.append([self._the_champion])
+        return SearchRound(number, groups, [met] * len(groups), True, {})
 
     def _n_more(self, alive: Sequence[int], order: Order, n_met: int, plan: PassPlan) -> int:
         """Return on how many more instances those left are to meet: rounds take equal shares."""
@@ -197,17 +220,42 @@ class CostSearch(Search):
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
         return self._n_affordable(alive, order, n_met, n_more, self._trials_left(plan))
 
-    def _is_last(self, alive: Sequence[int]) -> bool:
-        return len(alive) == 1
+    def _n_affordable(
+        self, alive: Sequence[int], order: Order, n_met: int, most: int, n_trials: float
+    ) -> int:
+        """Return on how many more instances, at most, they can meet with so many trials."""
+        racers = {*alive, self._the_champion}
 
-    def _allowances(self, alive: Sequence[int], met: Sequence[int]) -> dict[int, float]:
-        return {}
+        def affordable(n: int) -> bool:
+            more = order.first(n_met + n)[n_met:]
+            return len(more) == n and self.memory.n_unknown(racers, more) <= n_trials
 
-    def _survivors(self, groups: Sequence[Sequence[int]], met: Sequence[int]) -> list[int]:
-        # All are ranked together, whatever their groups: they have met the same instances.
-        racers = [racer for group in groups for racer in group]
+        n = 1
+        while n < most and affordable(n):  # few, as a rule, even of very many
+            n *= 2
+        return last_true(affordable, 0, max(0, min(n, most)))
+
+    def _survivors(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
+        """Return the better half; all are ranked together, since they met the same instances."""
         self._learn_noise(racers, met)
-        return self._better_half(racers, met)
+        totals = {racer: self.memory.total(racer, met) for racer in racers}
+        known = {racer: total for racer, total in totals.items() if total != UNKNOWN}
+        return best_of(known, max(1, len(racers) // 2))
+
+    def _after_round(self, alive: Sequence[int], met: Sequence[int]) -> list[int]:
+        """Crown who is better than the champion on all it has met; drop who is out of reach."""
+        totals = {racer: self.memory.total(racer, met) for racer in alive}
+        if self.champion is None and totals:
+            self.champion = min(totals, key=totals.__getitem__)
+        if self.champion is None:
+            return []
+        self._crown(alive)
+        if totals:
+            self._let_lead(min(totals, key=totals.__getitem__), met)
+        alive = self._within_reach(alive, met)
+        if 1 <= len(alive) <= MOST_BEST:
+            self._last_left = sorted(alive, key=totals.__getitem__)
+        return alive
 
     def _within_reach(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
         """Return who is not too far behind the champion.

@@ -1,32 +1,37 @@
 """The default search where losers are stopped: it looks for the lowest run times. Sans-I/O.
 
-A pass is short. Its groups race on an instance that the champion has met, and nobody may take
-longer than the champion took there. The winner of a group challenges the champion: it may take as
-long as the champion on 2, 4, 8, … instances, is dropped as soon as it takes longer, and is crowned
-when it has met them all. Meanwhile the champion meets as many new instances as there are groups, so
-that whoever is lucky on a few of them does not stay for long.
+A pass is short. Each of its groups races on an instance that the champion has met, and nobody may
+take longer there than the champion did. The winner of a group challenges the champion: it meets 2,
+4, 8, … of the champion's instances, in an order of its own, is dropped as soon as it has taken
+longer than the champion, and is crowned when it has met them all. Meanwhile the champion meets as
+many new instances as there are groups, so that who is lucky on a few of them does not stay for
+long.
 
-Measured against random search with SMAC's intensification and capping, by the gap to the best on
-eight kinds of made-up tables and three recorded ones after 100 to 1,600 median runs: 8 to 15 % less
-on the first, a quarter to two thirds less on the second. These did not help. Longer passes: 10 to
-20 % worse if they grow by half, and worse still the more configurations a short run has seen.
-Letting challengers fall behind by a fifth or a half, at first or later on: 0 to 10 %. Only the
-better half of the challengers going on, more than one race before the challenge (two: level, three:
-20 to 40 % worse), twice the champion's new instances (10 %), fresh instances before a coronation
-(5 to 10 %), a return of earlier champions. A model of times (instance × configuration, with
-quick instances first where they tell more for their time) has half to three quarters of the gap
-where configurations differ by the same factor everywhere, and up to ten times the gap where they
-differ more on hard instances.
+Measured by the gap to the best configuration after 100, 200, 400, 800 and 1,600 median runs, against
+random search with SMAC's intensification and capping: .73, .90, .95, .95 and 1.00 of its gap on eight
+kinds of made-up tables (two of each, 40 seeds), .73, .68, .70, .56 and .20 on the three recorded ones
+(60 seeds). If that search has one order of instances for all challengers, its own gap is 1.2 to 2.8
+times as large. The constants lie in the middle of wide ranges that are about equally good.
+
+These did not help. All groups of a pass on one instance, or one order for all challengers: 5 to 10 %
+worse. Passes that grow by half, half of the groups that are left going on, challengers that may
+fall behind by a half: 10 to 25 % worse. Letting them fall behind by less, at first or later on; more
+of the champion's instances, or quick ones first; fresh instances, or a margin, before a coronation;
+earlier champions that come back; 2, 3, 6 or 8 racers: 0 to 10 % worse. Two races before the challenge:
+level; three: 20 to 40 % worse. A model of times by instance and configuration, which prefers quick
+instances where they tell more for their time: half to three quarters of the gap where configurations
+differ by the same factor everywhere, up to ten times the gap where they differ more on hard ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 import numpy as np
 
-from acband_configspace.core.search import Order, Search, SearchRound
+from acband_configspace.core.epochs import last_true
+from acband_configspace.core.search import MOST_BEST, Order, Search, SearchRound
 from acband_configspace.core.search_plan import PassPlan, first_round_share
 
 #: Times count as at least this where their logarithms are taken.
@@ -41,6 +46,31 @@ class RaceSearch(Search):
     def _prepare(self) -> None:
         pass
 
+    def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
+        rng = np.random.default_rng([self._seed, 2, plan.number])
+        groups = self._groups(self._entrants(plan, rng))
+        firsts = self._first_instances(groups, plan, rng)
+        yield self._first_round(groups, firsts)
+        winners = self._winners(groups, firsts)
+        if self.champion is None:
+            self.champion = min(
+                winners, key=lambda racer: self._finishing(racer, winners[racer]), default=None
+            )
+            if self.champion is None:
+                return False
+        challengers = [racer for racer in winners if self._is_ahead(racer, [winners[racer]])]
+        self._crown(challengers)  # there may be one instance only
+        if self._pool_size == 1:
+            return bool(winners)
+        yield self._pace(plan, len(groups))
+        orders = {}
+        for racer in self._rivals(challengers):
+            shuffled = rng.permutation(self._judged_on(self._the_champion)).tolist()
+            shuffled.remove(winners[racer])
+            orders[racer] = [winners[racer], *shuffled]
+        yield from self._challenge(orders, plan)
+        return bool(winners)
+
     # --- the first round ----------------------------------------------------------------------
 
     def _first_round_share(self) -> float:
@@ -48,85 +78,106 @@ class RaceSearch(Search):
             return 1.0
         return first_round_share(racing=True, n_trials=self._n_trials)
 
-    def _begin(
-        self, plan: PassPlan, rng: np.random.Generator
-    ) -> Generator[SearchRound, None, tuple[list[int], Order]]:
-        yield from ()  # nothing has to be run before
-        order = Order(self._known(rng), self._pool_size)
-        entrants = self._entrants(plan, rng)
-        if self._n_idle_passes and 0 < len(entrants) < self._trials_left(plan):
-            order.start_fresh()  # what the champion knows left nobody to race
-        return entrants, order
+    def _first_instances(
+        self, groups: Sequence[Sequence[int]], plan: PassPlan, rng: np.random.Generator
+    ) -> list[int]:
+        """Return the instance that each group races on: one that the champion has met, at random.
 
-    def _known(self, rng: np.random.Generator) -> list[int]:
-        """Return the instances with which a pass begins: all that the champion has met, shuffled.
-
-        In one order for all passes, a champion that is lucky on the first ones would turn everybody
-        away. As long as there is no champion, every pass tries another instance.
+        On the same one in all passes, a champion that is lucky there would turn everybody away. As
+        long as there is no champion, every pass tries another instance, and so it does where what
+        the champion knows left nobody to race.
         """
-        if self.champion is None:  # nobody has finished on the instances of the passes before
-            return [self._fresh_instance()]
-        return [int(instance) for instance in rng.permutation(self._judged_on(self.champion))]
-
-    def _first_limits(self, entrants: Sequence[int], instance: int) -> dict[int, float]:
-        return dict.fromkeys(entrants, self._finishing(self._the_champion, instance))
-
-    def _first_survivors(self, entrants: Sequence[int], instance: int) -> list[int]:
-        alive = []
-        for group in self._groups(entrants):
-            costs = {racer: self._finishing(racer, instance) for racer in group}
-            # If nobody finishes, or several share the lowest cost, nobody is credited.
-            best = min(costs.values())
-            winners = [racer for racer, cost in costs.items() if cost == best < math.inf]
-            alive += winners if len(winners) == 1 else []
-        return alive
-
-    # --- further rounds -----------------------------------------------------------------------
-
-    def _set_pace(self, plan: PassPlan, order: Order) -> Generator[SearchRound, None, int]:
         if self.champion is None:
-            return 1
-        fresh = order.first(self._n_for_champion(plan))
-        yield self._further_round(2, [[self.champion]], fresh, {})
-        return 2
+            return [self._fresh_instance()] * len(groups)
+        met = self._judged_on(self.champion)
+        unmet = Order(met, self._pool_size).first(len(met) + 1)[len(met) :]
+        n_entrants = sum(map(len, groups))
+        if self._n_idle_passes and unmet and 0 < n_entrants < self._trials_left(plan):
+            return unmet * len(groups)
+        turns = -(-len(groups) // len(met))
+        return [i for _ in range(turns) for i in rng.permutation(met).tolist()][: len(groups)]
 
-    def _n_for_champion(self, plan: PassPlan) -> int:
-        """Return how many instances the champion is to have met before anybody is judged by it."""
-        n_met = len(self._judged_on(self._the_champion))
-        n_groups = -(-plan.n_entrants // self._k)
-        return n_met + math.ceil(min(n_groups, n_met + 1, self._trials_left(plan)))
+    def _first_round(self, groups: Sequence[Sequence[int]], firsts: Sequence[int]) -> SearchRound:
+        racing, instances = [*groups], [[instance] for instance in firsts]
+        limits: dict[int, float] = {}
+        if self.champion is not None:
+            for group, instance in zip(groups, firsts, strict=True):
+                limits |= dict.fromkeys(group, self._finishing(self.champion, instance))
+            if firsts and self.memory.cost(self.champion, firsts[0]) is None:
+                racing.append([self.champion])
+                instances.append([firsts[0]])
+        return SearchRound(1, racing, instances, False, limits)
 
-    def _n_more(self, alive: Sequence[int], order: Order, n_met: int, plan: PassPlan) -> int:
-        """Return on how many more instances they are to meet: twice as many, or all there are."""
-        if self._pool_size == 1:
-            return 0
-        n_more = min(n_met, self.memory.n_met(self._the_champion) - n_met)
-        return self._n_affordable(alive, order, n_met, n_more, self._trials_left(plan))
+    def _winners(self, groups: Sequence[Sequence[int]], firsts: Sequence[int]) -> dict[int, int]:
+        """Return who has won a race, and on which instance.
 
-    def _is_last(self, alive: Sequence[int]) -> bool:
-        return False  # the last one ends when it has met all
+        If nobody finishes, or several share the lowest cost, nobody is credited.
+        """
+        winners = {}
+        for group, instance in zip(groups, firsts, strict=True):
+            costs = {racer: self._finishing(racer, instance) for racer in group}
+            best = min(costs.values())
+            quickest = [racer for racer, cost in costs.items() if cost == best < math.inf]
+            if len(quickest) == 1:
+                winners[quickest[0]] = instance
+        if self.champion is None and self.leader is not None and not winners:
+            winners[self.leader] = firsts[0]  # it shares the lowest cost, and somebody must go on
+        return winners
 
-    def _allowances(self, alive: Sequence[int], met: Sequence[int]) -> dict[int, float]:
-        """Return what each may take on an instance without taking longer than the champion."""
+    # --- challenges ---------------------------------------------------------------------------
+
+    def _pace(self, plan: PassPlan, n_groups: int) -> SearchRound:
+        """Let the champion meet an instance for each group, before anybody is judged by it."""
+        met = self._judged_on(self._the_champion)
+        n_more = math.floor(min(n_groups, len(met) + 1, self._trials_left(plan)))
+        ahead = Order(met, self._pool_size).first(len(met) + n_more)
+        return SearchRound(2, [[self._the_champion]], [ahead], True, {})
+
+    def _challenge(
+        self, orders: Mapping[int, Sequence[int]], plan: PassPlan
+    ) -> Generator[SearchRound, None, None]:
+        """Let each meet the champion's instances in its own order, twice as many each time."""
+        challengers, number, n_met = list(orders), 2, 1
+        n_all = len(self._judged_on(self._the_champion))
+        while challengers and n_met < n_all:
+            n_more = self._n_affordable(
+                [orders[racer][n_met : min(2 * n_met, n_all)] for racer in challengers],
+                challengers,
+                self._trials_left(plan),
+            )
+            if not n_more:
+                return
+            n_met += n_more
+            number += 1
+            met = {racer: orders[racer][:n_met] for racer in challengers}
+            limits = {racer: self._allowance(racer, met[racer]) for racer in challengers}
+            groups = [[racer] for racer in challengers]
+            yield SearchRound(number, groups, list(met.values()), True, limits)
+            challengers = [racer for racer in challengers if self._is_ahead(racer, met[racer])]
+            for racer in challengers:
+                self._let_lead(racer, met[racer])
+            if 1 <= len(challengers) <= MOST_BEST:
+                self._last_left = challengers
+        self._crown(challengers)
+
+    def _n_affordable(
+        self, more: Sequence[Sequence[int]], racers: Sequence[int], n_trials: float
+    ) -> int:
+        """Return how many of these instances all can meet with so many trials."""
+
+        def affordable(n: int) -> bool:
+            runs = zip(racers, more, strict=True)
+            return sum(self.memory.n_unknown([racer], some[:n]) for racer, some in runs) <= n_trials
+
+        return last_true(affordable, 0, len(more[0]))
+
+    def _allowance(self, racer: int, met: Sequence[int]) -> float:
+        """Return what a challenger may take on an instance without taking longer in all."""
         pace = self.memory.total(self._the_champion, met)
-        allowances = {}
-        for racer in self._rivals(alive):
-            known = self.memory.total_so_far(racer, met)
-            if known.n_failed >= pace.n_failed:
-                behind = known.n_failed > pace.n_failed
-                allowances[racer] = -math.inf if behind else pace.cost - known.cost
-        return allowances
-
-    def _survivors(self, groups: Sequence[Sequence[int]], met: Sequence[int]) -> list[int]:
-        return [racer for group in groups for racer in group]
-
-    def _within_reach(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
-        pace = self.memory.total(self._the_champion, met)
-        return [
-            racer
-            for racer in racers
-            if racer == self.champion or self.memory.total(racer, met) < pace
-        ]
+        known = self.memory.total_so_far(racer, met)
+        if known.n_failed != pace.n_failed:
+            return math.inf if known.n_failed < pace.n_failed else -math.inf
+        return pace.cost - known.cost
 
     def _scale(self, cost: float) -> float:
         return math.log(max(cost, SHORTEST_TIME))  # of times, the ratios matter
