@@ -7,20 +7,22 @@ longer than the champion, and is crowned when it has met them all. Meanwhile the
 many new instances as there are groups, so that who is lucky on a few of them does not stay for
 long.
 
-Measured by the gap to the best configuration after 100, 200, 400, 800 and 1,600 median runs, against
-random search with SMAC's intensification and capping: .73, .90, .95, .95 and 1.00 of its gap on eight
-kinds of made-up tables (two of each, 40 seeds), .73, .68, .70, .56 and .20 on the three recorded ones
-(60 seeds). If that search has one order of instances for all challengers, its own gap is 1.2 to 2.8
-times as large. The constants lie in the middle of wide ranges that are about equally good.
+Measured by the gap to the best configuration after 100, 200, 400, 800 and 1,600 median runs,
+against random search with SMAC's intensification and capping: .73, .90, .95, .95 and 1.00 of its
+gap on eight kinds of made-up tables (two of each, 40 seeds), .73, .68, .70, .56 and .20 on the
+three recorded ones (60 seeds). If that search has one order of instances for all challengers, its
+own gap is 1.2 to 2.8 times as large. The constants lie in the middle of wide ranges that are about
+equally good.
 
-These did not help. All groups of a pass on one instance, or one order for all challengers: 5 to 10 %
-worse. Passes that grow by half, half of the groups that are left going on, challengers that may
-fall behind by a half: 10 to 25 % worse. Letting them fall behind by less, at first or later on; more
-of the champion's instances, or quick ones first; fresh instances, or a margin, before a coronation;
-earlier champions that come back; 2, 3, 6 or 8 racers: 0 to 10 % worse. Two races before the challenge:
-level; three: 20 to 40 % worse. A model of times by instance and configuration, which prefers quick
-instances where they tell more for their time: half to three quarters of the gap where configurations
-differ by the same factor everywhere, up to ten times the gap where they differ more on hard ones.
+These did not help. All groups of a pass on one instance, or one order for all challengers: 5 to 10
+% worse. Passes that grow by half, half of the groups that are left going on, challengers that may
+fall behind by a half: 10 to 25 % worse. Letting them fall behind by less, at first or later on;
+more of the champion's instances, or quick ones first; fresh instances, or a margin, before a
+coronation; earlier champions that come back; 2, 3, 6 or 8 racers: 0 to 10 % worse. Two races before
+the challenge: level; three: 20 to 40 % worse. A model of times by instance and configuration, which
+prefers quick instances where they tell more for their time: half to three quarters of the gap where
+configurations differ by the same factor everywhere, up to ten times the gap where they differ more
+on hard ones.
 """
 
 from __future__ import annotations
