@@ -79,7 +79,7 @@ class Memory:
     def knows_all(self, configuration: int, instances: Iterable[int]) -> bool:
         """Return whether a configuration has met all these instances."""
         met = self._costs.get(configuration, {})
-        return all(instance in met for instance in instances)
+        return all(map(met.__contains__, instances))
 
     def n_unknown(self, configurations: Iterable[int], instances: Sequence[int]) -> int:
         """Return how many runs it takes for all of them to have met all these instances."""

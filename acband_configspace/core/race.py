@@ -78,11 +78,11 @@ class Outcome:
     ends: tuple[End, ...]
 
     def __init__(self, costs: Sequence[float], ends: Sequence[End] | None = None) -> None:
-        costs = tuple(float(cost) for cost in costs)
-        ends = (End.FINISHED,) * len(costs) if ends is None else tuple(End(end) for end in ends)
+        costs = tuple(map(float, costs))
+        ends = (End.FINISHED,) * len(costs) if ends is None else tuple(map(End, ends))
         if len(ends) != len(costs):
             raise ValueError(f"ends must have {len(costs)} entries, as costs, but got {len(ends)}")
-        if any(math.isnan(cost) for cost in costs):
+        if any(map(math.isnan, costs)):
             raise ValueError(f"costs must be numbers (inf for a failure) but got {costs}")
         object.__setattr__(self, "costs", costs)
         object.__setattr__(self, "ends", ends)

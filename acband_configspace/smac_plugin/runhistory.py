@@ -52,6 +52,7 @@ class LinearRunHistory(RunHistory):
         super().reset()
         self._running_by_key: dict[TrialKey, TrialInfo] = {}
         self._known_costs: dict[int, tuple[float, int]] = {}
+        self._places: dict[tuple[str | None, int | None], InstanceSeedKey] = {}
         self._lowest, self._highest = math.inf, -math.inf
 
     def add(self, config: Configuration, *args: Any, **options: Any) -> None:
@@ -81,7 +82,8 @@ class LinearRunHistory(RunHistory):
             self._n_id = len(self._config_ids)
             config.config_id = key.config_id
         self._n_objectives = 1
-        self._add(key, value, value.status)
+        self._data[key] = value
+        self._note(key, value, known)
         return True
 
     def average_cost(
@@ -108,29 +110,40 @@ class LinearRunHistory(RunHistory):
         else:
             if previous is not None:
                 self._running_by_key.pop(k, None)
-            trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
-            trials[InstanceSeedKey(k.instance, k.seed)] = [k.budget]
-            self._num_trials_per_config[k.config_id] = len(trials)
-            if previous is None or previous.status == StatusType.RUNNING:
-                self._register(k.config_id, v)
-            else:
-                self._register_all_again(k.config_id)
-        self._running_trials = list(self._running_by_key.values())
+            self._note(k, v, previous)
+        if self._running_by_key or self._running_trials:
+            self._running_trials = list(self._running_by_key.values())
+
+    def _note(self, k: TrialKey, v: TrialValue, previous: TrialValue | None) -> None:
+        """Take note of a trial that is over, perhaps in the place of another."""
+        trials = self._config_id_to_isk_to_budget.setdefault(k.config_id, {})
+        place = self._places.get((k.instance, k.seed))
+        if place is None:  # one object for all who meet there
+            place = self._places[k.instance, k.seed] = InstanceSeedKey(k.instance, k.seed)
+        trials[place] = [k.budget]
+        self._num_trials_per_config[k.config_id] = len(trials)
+        if previous is None or previous.status == StatusType.RUNNING:
+            self._register(k.config_id, v)
+        else:
+            self._register_all_again(k.config_id)
 
     def _register(self, config_id: int, v: TrialValue) -> None:
         """Add a trial to the sums."""
-        assert isinstance(v.cost, float)
+        cost = v.cost
+        assert isinstance(cost, float)
         total, n_known = self._known_costs.get(config_id, (0.0, 0))
         if is_result(v):
-            total, n_known = total + v.cost, n_known + 1
+            total, n_known = total + cost, n_known + 1
         self._known_costs[config_id] = total, n_known
         self._cost_per_config[config_id] = _mean(total, n_known)
         lowest = self._min_cost_per_config.get(config_id, math.inf)
         assert isinstance(lowest, float)
-        self._min_cost_per_config[config_id] = min(lowest, v.cost)
-        if v.status == StatusType.SUCCESS:
-            self._lowest, self._highest = min(self._lowest, v.cost), max(self._highest, v.cost)
-        self._objective_bounds = [(self._lowest, self._highest)]
+        self._min_cost_per_config[config_id] = min(lowest, cost)
+        if v.status == StatusType.SUCCESS and not self._lowest <= cost <= self._highest:
+            self._lowest, self._highest = min(self._lowest, cost), max(self._highest, cost)
+            self._objective_bounds = [(self._lowest, self._highest)]
+        elif not self._objective_bounds:
+            self._objective_bounds = [(self._lowest, self._highest)]
 
     def _register_all_again(self, config_id: int) -> None:
         """Compute the sums again from all trials: one was replaced, and sums do not forget."""
