@@ -94,10 +94,10 @@ def spaces(draw: st.DrawFn) -> ConfigurationSpace:
     return space
 
 
-def drawn(space: ConfigurationSpace, seed: int) -> Configurations:
+def drawn(space: ConfigurationSpace, seed: int, *, racing: bool = False) -> Configurations:
     """Return configurations drawn in three batches, near others each time."""
     given_ones = [space.get_default_configuration()]
-    proposals = Learned(space, seed=seed)
+    proposals = Learned(space, seed=seed, racing=racing)
     configurations = Configurations(space, given_ones, seed=seed, proposals=proposals)
     configurations.draw(12)
     for number in (2, 3):
@@ -138,12 +138,14 @@ def test_children_of_children_are_what_the_space_makes_of_them() -> None:
         configurations[number].check_valid_configuration()
 
 
-def test_a_quarter_stays_uniform() -> None:
-    configurations = drawn(a_space(), 1)
+@pytest.mark.parametrize(("racing", "one_in"), [(False, 4), (True, 2)])
+def test_a_quarter_stays_uniform_or_half_where_losers_are_stopped(
+    racing: bool, one_in: int
+) -> None:
+    configurations = drawn(a_space(), 1, racing=racing)
     origins = [str(configurations[number].origin) for number in range(len(configurations))]
-    assert [number for number, origin in enumerate(origins) if "uniform" in origin] == [
-        *range(0, 36, 4)
-    ]
+    uniform = [number for number, origin in enumerate(origins) if "uniform" in origin]
+    assert uniform == [*range(0, 36, one_in)]
 
 
 def test_the_best_of_a_space_with_conditions_is_found() -> None:

@@ -42,7 +42,7 @@ class ACBandOnSpace:
             space,
             [space.get_default_configuration()],
             seed=seed,
-            proposals=Learned(space, seed=seed) if learned else None,
+            proposals=Learned(space, seed=seed, racing=True) if learned else None,
         )
         names = [str(column) for column in range(surrogate.table.n_instances)]
         engine = Engine(
