@@ -56,7 +56,8 @@ class Settings:
     losers are stopped; otherwise 10 where something proposes configurations, and 25 where time
     decides; otherwise all n_trials are divided up beforehand."""
     proposals: Any = "uniform"
-    """Where new configurations come from: "uniform"; "learned", three quarters as a model chooses;
+    """Where new configurations come from: "uniform"; "learned", three quarters as a model chooses,
+    half where losers are stopped;
     "selector", half of them from SMAC's own selector, in a stock facade; or an object of the user's
     own with ``propose``."""
     first: Literal["default", "random"] = "default"

@@ -127,8 +127,9 @@ class ACBandIntensifier(AbstractIntensifier):
         trials. Where configurations are proposed, passes are shorter and grow slowly, since each
         learns from those before.
     proposals : "uniform" | "learned" | "selector" | Proposals
-        Where new configurations come from: all uniformly at random; or a quarter of them, the
-        others chosen by a model, most of them near the best so far; or half of them, the others,
+        Where new configurations come from: all uniformly at random; or a quarter of them, with
+        ``racing`` half, the others chosen by a model, most of them near the best so far; or half of
+        them, the others,
         in a stock facade, from SMAC's own selector, so that its model and acquisition function
         have a say; or as an object of your own proposes them.
     first : "default" | "random"
@@ -671,7 +672,7 @@ class ACBandIntensifier(AbstractIntensifier):
         """Return what proposes new configurations; None if all are drawn uniformly."""
         wanted = self.settings.proposals
         if wanted == "learned":
-            return Learned(self._scenario.configspace, seed=self._seed)
+            return Learned(self._scenario.configspace, seed=self._seed, racing=self.racing)
         if wanted == "selector":
             # Before there is a facade there is no selector: a plan can be looked at without.
             selector, known = self._config_selector, self._from_selector
