@@ -6,8 +6,8 @@ A pass is one run of combinatorial successive elimination, with three changes to
   that they have met in this pass, and nothing that is known is run again.
 * *One race at first.* The first round puts each new configuration on one instance, and keeps few of
   them. In the further rounds, the playoff, those who keep up meet on more instances.
-* *The champion is in every round.* A pass starts on instances whose costs are known for the
-  champion. Who falls too far behind it is dropped at once; who is left and better on all that the
+* *All are judged by the champion.* A pass starts on instances whose costs are known for the
+  champion. Who does not keep up with it is dropped at once; who is left and better on all that the
   champion has met takes its place. So a pass costs little where nobody can keep up, and what is
   left goes to the next one.
 
@@ -116,7 +116,6 @@ class Search(abc.ABC):
         self._seed = seed
         self._recorded_plans = list(plans)
         self._pool_size = instances.n_distinct
-        self._spent = 0.0
         self._n_idle_passes = 0
         self._n_entered_before = 0
         self._last_left: list[int] = []
@@ -146,6 +145,9 @@ class Search(abc.ABC):
         self._rounds = self._run()
         self._advance()
 
+    def _prepare(self) -> None:  # noqa: B027  # most searches keep nothing else
+        """Set up what only this kind of search keeps."""
+
     # --- races ------------------------------------------------------------------------------
 
     def ask(self) -> Race | None:
@@ -166,8 +168,6 @@ class Search(abc.ABC):
 
     def _judge(self, race: Race, outcome: Outcome) -> None:
         for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
-            if math.isfinite(cost):
-                self._spent += cost
             if end is End.LOST:
                 self.memory.add_bound(racer, race.instance, cost)
                 continue
@@ -315,10 +315,6 @@ class Search(abc.ABC):
 
     losers_are_stopped: ClassVar[bool]
     """Whether the first to finish ends a race of the first round."""
-
-    @abc.abstractmethod
-    def _prepare(self) -> None:
-        """Set up what only this kind of search keeps."""
 
     @abc.abstractmethod
     def _first_round_share(self) -> float:

@@ -65,10 +65,15 @@ class SearchSchedule:
 
     def __str__(self) -> str:
         limit = "until time is up" if math.isinf(self.n_trials) else f"{self.n_trials:,.0f} trials"
+        what = (
+            "in each pass, groups race on instances that the\n"
+            "champion has met, and the winner of a group challenges it on 2, 4, 8, … of them"
+            if self.racing
+            else "in each pass, new configurations race on one instance,\n"
+            "and the best meet on more of them until one is left to challenge the champion"
+        )
         lines = [
-            f"AC-Band with memory, k = {self.k}, {limit}: in each pass, new configurations race on "
-            "one instance,",
-            "and the best meet on more of them until one is left to challenge the champion",
+            f"AC-Band with memory, k = {self.k}, {limit}: {what}",
             "",
             "pass  configurations  groups   trials",
         ]
@@ -135,7 +140,7 @@ def plan_pass(
 ) -> PassPlan:
     """Plan a pass of up to ``left`` trials, the given share of them in its first round.
 
-    The number of configurations is a multiple, so that all groups are full.
+    Where there is room, the number of configurations is a multiple: all groups are full.
     """
     if first_pass is None:
         is_first_of_two = number == 1 and left >= FEWEST_FOR_TWO

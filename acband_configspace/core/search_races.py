@@ -2,21 +2,20 @@
 
 A pass is short. Each of its groups races on an instance that the champion has met, and nobody may
 take longer there than the champion did. The winner of a group challenges the champion: it meets 2,
-4, 8, … of the champion's instances, in an order of its own, is dropped as soon as it has taken
-longer than the champion, and is crowned when it has met them all. Meanwhile the champion meets as
-many new instances as there are groups, so that who is lucky on a few of them does not stay for
-long.
+4, 8, … of the champion's instances, in an order of its own, is dropped once it has taken longer
+than the champion, and is crowned when it has met them all. Meanwhile the champion meets as many new
+instances as there are groups, so that who is lucky on a few of them does not stay for long.
 
 Measured by the gap to the best configuration after 100, 200, 400, 800 and 1,600 median runs,
 against random search with SMAC's intensification and capping: .73, .68, .70, .56 and .20 of its gap
-on the three recorded tables (60 seeds), 1.01, 1.01, 1.07, 1.07 and 1.12 on twelve made-up ones of
-eight kinds (20 seeds). Where all its challengers meet the instances in one order, as in ParamILS,
-that search has 1.2 to 2.8 times the gap. The constants lie in the middle of wide ranges that are
-about equally good.
+on the three recorded tables (60 seeds), 1.01, 1.01, 1.07, 1.07 and 1.12 on twelve made-up tables
+(20 seeds). Where all its challengers meet the instances in one order, as in ParamILS, that search
+has 1.2 to 2.8 times the gap. The constants lie in the middle of wide ranges that are about equally
+good.
 
-These did not help. All groups of a pass on one instance, or one order for all challengers: 5 to 10
-% worse. Passes that grow by half, half of the groups that are left going on, challengers that may
-fall behind by a half: 10 to 25 % worse. Letting them fall behind by less, at first or later on;
+These did not help. All groups of a pass on one instance, or one order for all challengers: 5 to
+10 % worse. Passes that grow by half, half of the groups that are left going on, challengers that
+may fall behind by a half: 10 to 25 % worse. Letting them fall behind by less, at first or later on;
 more of the champion's instances, or quick ones first; fresh instances, or a margin, before a
 coronation; earlier champions that come back; 2, 3, 6 or 8 racers: 0 to 10 % worse. Two races before
 the challenge: level; three: 20 to 40 % worse. A model of times by instance and configuration, which
@@ -44,9 +43,6 @@ class RaceSearch(Search):
     """Looks for the lowest run times."""
 
     losers_are_stopped = True
-
-    def _prepare(self) -> None:
-        pass
 
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
         rng = np.random.default_rng([self._seed, 2, plan.number])
@@ -122,8 +118,8 @@ class RaceSearch(Search):
             quickest = [racer for racer, cost in costs.items() if cost == best < math.inf]
             if len(quickest) == 1:
                 winners[quickest[0]] = instance
-        if self.champion is None and self.leader is not None and not winners:
-            winners[self.leader] = firsts[0]  # it shares the lowest cost, and somebody must go on
+        if self.champion is None and self.leader is not None:
+            winners.setdefault(self.leader, firsts[0])  # it may share the lowest cost
         return winners
 
     # --- challenges ---------------------------------------------------------------------------
@@ -156,11 +152,18 @@ class RaceSearch(Search):
             groups = [[racer] for racer in challengers]
             yield SearchRound(number, groups, list(met.values()), True, limits)
             challengers = [racer for racer in challengers if self._is_ahead(racer, met[racer])]
+            if self.leader not in challengers:  # who led is out
+                self._let_champion_lead()
             for racer in challengers:
                 self._let_lead(racer, met[racer])
             if 1 <= len(challengers) <= MOST_BEST:
                 self._last_left = challengers
         self._crown(challengers)
+
+    def _let_champion_lead(self) -> None:
+        champion = self._the_champion
+        if self.memory.has_finished(champion, self._judged_on(champion)):
+            self.leader = champion
 
     def _n_affordable(
         self, more: Sequence[Sequence[int]], racers: Sequence[int], n_trials: float

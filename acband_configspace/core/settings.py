@@ -31,8 +31,8 @@ FIRSTS = ("default", "random")
 class Settings:
     """How AC-Band searches.
 
-    With memory (the default) a run is made in passes, results are kept, and all groups of a round
-    meet the same instances: see :mod:`acband_configspace.core.search`.
+    With memory (the default) a run is made in passes, results are kept, and configurations meet on
+    the same instances: see :mod:`acband_configspace.core.search`.
     Without, it follows the paper's schedule, every race on an instance of its own: see
     :class:`~acband_configspace.Schedule`. The options from ``alpha`` on belong to that schedule,
     and giving one of them is choosing it.
@@ -57,9 +57,8 @@ class Settings:
     decides; otherwise all n_trials are divided up beforehand."""
     proposals: Any = "uniform"
     """Where new configurations come from: "uniform"; "learned", three quarters as a model chooses,
-    half where losers are stopped;
-    "selector", half of them from SMAC's own selector, in a stock facade; or an object of the user's
-    own with ``propose``."""
+    half where losers are stopped; "selector", half of them from SMAC's own selector, in a stock
+    facade; or an object of the user's own with ``propose``."""
     first: Literal["default", "random"] = "default"
     """θ_0: the space's default configuration, or a random one as in the paper."""
     alpha: float | None = None

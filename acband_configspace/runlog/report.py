@@ -289,7 +289,7 @@ def _epochs(run: Run) -> Section:
 def _last_score(epoch: PlayedEpoch) -> str:
     for round_ in reversed(epoch.rounds):
         for group in round_.groups:
-            if epoch.winner in group.members:
+            if epoch.winner in group.members and len(group.members) > 1:
                 won = group.wins[group.members.index(epoch.winner)]
                 return f"{won:,} of {group.n_races:,}"
     return "–"

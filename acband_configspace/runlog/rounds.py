@@ -243,7 +243,8 @@ class _Player:
             place = _place(race.id)
             if place not in self._rounds:
                 if self._memory and engine.epoch_winners:
-                    self._champions[race.id.pass_number] = engine.epoch_winners[0][0]
+                    champion = engine.epoch_winners[0][0]
+                    self._champions.setdefault(race.id.pass_number, champion)
                 self._rounds[place] = _RoundInProgress(engine.position.is_playoff)
             self._rounds[place].hand_out(race.id, race.racers)
             self._handed_out[race.id] = race

@@ -107,9 +107,9 @@ class _EngineCosts:
 class ACBandIntensifier(AbstractIntensifier):
     """AC-Band (Brandt et al., AAAI 2023) as an intensifier for SMAC 2.
 
-    It races k configurations on an instance, keeps the best, and so on until one is left, which has
-    to beat the champion. Configurations are drawn uniformly, without a model, unless ``proposals``
-    says otherwise.
+    It races k configurations on an instance, and lets the best meet the champion on more and more
+    instances until one of them has beaten it. Configurations are drawn uniformly, without a model,
+    unless ``proposals`` says otherwise.
 
     Parameters
     ----------
@@ -121,17 +121,16 @@ class ACBandIntensifier(AbstractIntensifier):
     k : int | None
         How many configurations race on an instance: by default 4 with ``racing``, otherwise 8.
     first_pass : int | None
-        How many trials the first pass may take; further ones are half as long again with
-        ``racing``, otherwise twice as long. By default ``n_trials`` are divided up between two
-        passes (below 150 there is one); with ``racing`` or a time limit, the first takes 25
-        trials. Where configurations are proposed, passes are shorter and grow slowly, since each
-        learns from those before.
+        How many trials the first pass may take; further ones are a tenth longer with ``racing``,
+        otherwise twice as long. By default ``n_trials`` are divided up between two passes (below
+        150 there is one). With ``racing`` the first takes 11 trials, otherwise under a time limit
+        25, or 10 where configurations are proposed; those passes grow slowly, since each learns
+        from those before.
     proposals : "uniform" | "learned" | "selector" | Proposals
-        Where new configurations come from: all uniformly at random; or a quarter of them, with
-        ``racing`` half, the others chosen by a model, most of them near the best so far; or half of
-        them, the others,
-        in a stock facade, from SMAC's own selector, so that its model and acquisition function
-        have a say; or as an object of your own proposes them.
+        Where new configurations come from: all uniformly at random; or a quarter of them (half
+        with ``racing``), the others chosen by a model, most of them near the best so far; or half
+        of them, the others, in a stock facade, from SMAC's own selector, so that its model and
+        acquisition function have a say; or as an object of your own proposes them.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     memory : bool | None

@@ -298,8 +298,9 @@ class ACBandOptimizer(SMBO):
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
-        # Better refused now than after hours. The run history may be long, and is there already.
-        self._write_files(with_history=not self._runhistory.finished)
+        # Better refused now than after hours. A run history that is there already may be long.
+        is_there = (directory / "runhistory.json").exists()
+        self._write_files(with_history=not (is_there and self._runhistory.finished))
 
     def _header(self) -> Header:
         scenario, intensifier = self._scenario, self._acband

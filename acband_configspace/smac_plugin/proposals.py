@@ -36,9 +36,11 @@ Then a quarter uniform, in passes of 10 trials and more:
 Of no use: steps of all sizes at once, passes of 6 or 16 trials, longer or shorter
 lengths to begin with.
 
-Where losers are stopped, on surrogates of solvers: the gap to the best of 1,000 random
-configurations after 100, 200 and 400 runs of the median one; 120 seeds, 80 of which were looked at
-while choosing; at 200 with standard errors:
+Where losers are stopped, on surrogates of solvers, with an earlier search that let all groups of a
+pass race on one quick instance (see examples/RESULTS.md for today's, which has half of these gaps
+on HiGHS and MiniSat, and in which learned proposals are level with uniform ones on HiGHS): the gap
+to the best of 1,000 random configurations after 100, 200 and 400 runs of the median one; 120 seeds,
+80 of which were looked at while choosing; at 200 with standard errors:
 
                          HiGHS                 MiniSat               clasp
     uniform              .166 .081±.010 .050   .059 .045±.005 .033   .077 .058±.006 .039

@@ -198,11 +198,25 @@ def test_a_tie_does_not_lose_the_lead_to_a_slower_one() -> None:
     played = play(first_pass({1: 3.0, 2: 3.0, 6: 4.0}))
     assert played.leaders[0] == 1
     assert 6 not in played.leaders
+    assert played.engine.epoch_winners[-1] == (1,)
 
 
 def test_a_race_that_nobody_finishes_credits_nobody() -> None:
     nobody = dict.fromkeys(range(4), 200.0)
     assert survivors(first_pass({**nobody, 5: 3.0})) == {5}
+
+
+def test_who_led_in_a_challenge_that_failed_leads_no_longer() -> None:
+    """A challenger is quicker on two of three instances, and far slower on the third."""
+
+    def cost(configuration: int, key: InstanceKey) -> float:
+        if configuration == 0:
+            return 2.0
+        return 9.0 if key.instance == numbered(3)[2] or configuration % 4 else 1.9
+
+    for seed in range(20):
+        world = World(cost, numbered(3), racing=True, n_trials=150, seed=seed)
+        assert play(world).engine.leader == 0
 
 
 def test_newcomers_are_stopped_at_the_time_of_the_champion() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import multiprocessing
 import os
 import tempfile
@@ -229,9 +230,12 @@ class _MadeUp:
         place = (racer, race.instance)
         if place in self._known:
             return self._known[place]
-        cost, best = costs[race.racers.index(racer)], min(costs)
-        lost = self._racing and not race.to_the_end and cost > best
-        seconds = best if lost else cost
+        number = race.racers.index(racer)
+        cost, limit = costs[number], math.inf if race.limits is None else race.limits[number]
+        if not race.to_the_end:
+            limit = min(limit, *costs)
+        lost = self._racing and cost > limit
+        seconds = limit if lost else cost
         self._clock += seconds
         value = TrialValue(
             cost=seconds,
