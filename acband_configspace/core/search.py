@@ -322,7 +322,7 @@ class Search(abc.ABC):
 
     @abc.abstractmethod
     def _pass(self, plan: PassPlan) -> Generator[SearchRound, None, bool]:
-        """Race a pass; return whether anybody kept up with the champion in its first round."""
+        """Race a pass; return whether anybody came through its first round."""
 
     @abc.abstractmethod
     def _scale(self, cost: float) -> float:

@@ -59,7 +59,7 @@ class RaceSearch(Search):
         challengers = [racer for racer in winners if self._is_ahead(racer, [winners[racer]])]
         self._crown(challengers)  # there may be one instance only
         if self._pool_size == 1:
-            return bool(challengers)
+            return bool(winners)
         yield self._pace(plan, len(groups))
         orders = {}
         for racer in self._rivals(challengers):
@@ -67,7 +67,7 @@ class RaceSearch(Search):
             shuffled.remove(winners[racer])
             orders[racer] = [winners[racer], *shuffled]
         yield from self._challenge(orders, plan)
-        return bool(challengers)
+        return bool(winners)
 
     # --- the first round ----------------------------------------------------------------------
 
