@@ -249,7 +249,8 @@ def how_it_stands(smbo: SMBO, *, interrupted: bool = True) -> str:
         leader = f"The incumbent is {standing}{compared}: {standing.values}"
     after = f"after {progress.raced} and {clock(progress.elapsed)}"
     place = f"in {progress.place.replace(' · ', ', ')}, {after}"
-    further = "Started again, the run continues from there:"
+    how = " without overwrite=True" if smbo._overwrite else ""
+    further = f"Started again{how}, the run continues from there:"
     if interrupted:
         where = f"Interrupted {after if progress.finished else place}."
     elif progress.finished:

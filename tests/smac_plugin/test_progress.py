@@ -252,6 +252,21 @@ def test_ctrl_c_reaches_the_script_as_a_keyboard_interrupt(
     assert facade.runhistory.finished == 100
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_how_a_run_that_was_interrupted_goes_on_is_told_as_it_is(
+    tmp_path: Path, overwrite: bool
+) -> None:
+    def target(config: Configuration, seed: int = 0) -> float:
+        raise KeyboardInterrupt
+
+    facade = ACBandFacade(scenario(tmp_path), target, overwrite=overwrite, logging_level=False)
+    with pytest.raises(RunInterrupted) as caught:
+        facade.optimize()
+    how = "without overwrite=True, the run continues" if overwrite else "the run continues"
+    assert f"{how} from there" in caught.value.summary
+    assert ("overwrite" in caught.value.summary) == overwrite
+
+
 def test_at_a_prompt_ctrl_c_is_a_plain_keyboard_interrupt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
