@@ -258,7 +258,8 @@ class Search(abc.ABC):
             left=left,
             first_pass=self._first_pass,
             growth=self._growth,
-            share=self._first_round_share(),
+            # Of one instance nothing is left to meet on after the first round.
+            share=1.0 if self._pool_size == 1 else self._first_round_share(),
             at_least=self._n_given if number == 1 else 1,
             limit=self._n_trials,
             multiple=self._k if self.losers_are_stopped else 1,

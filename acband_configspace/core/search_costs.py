@@ -85,8 +85,6 @@ class CostSearch(Search):
     # --- the first round ----------------------------------------------------------------------
 
     def _first_round_share(self) -> float:
-        if self._pool_size == 1:  # there is no second instance to meet on
-            return 1.0
         if self._tells_little():
             return FIRST_ROUND_SHARE_IN_NOISE
         n_trials = self._n_trials - self._n_known

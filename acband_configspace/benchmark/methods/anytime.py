@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -84,6 +85,11 @@ class Spending:
         """Whether trials are limited, and not CPU time."""
         return self._counts_trials
 
+    @property
+    def most_trials(self) -> int | None:
+        """How many trials there are; None if CPU time is limited."""
+        return int(self._trial_limit) if self._counts_trials else None
+
     def times(self, rows: int | Numbers, columns: Numbers) -> Times:
         """Look up what runs take, unsolved ones the cutoff; nothing is paid yet."""
         found: Times = np.minimum(self._table.runtimes[rows, columns], self._table.cutoff)
@@ -119,3 +125,23 @@ class Spending:
             n_configs=n_configs,
             trajectory=tuple(self._trajectory),
         )
+
+
+class PaidSearch(abc.ABC):
+    """An anytime method that keeps its books itself, by paying for runs one after the other."""
+
+    def run(
+        self,
+        table: RuntimeTable,
+        *,
+        cpu_limit: float | None = None,
+        n_trials: int | None = None,
+        seed: int = 0,
+    ) -> AnytimeResult:
+        """Search until the limit, or until the table is used up."""
+        spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
+        return self._search(table, spending, seed)
+
+    @abc.abstractmethod
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
+        """Pay for runs until the books say that it is over."""

@@ -5,13 +5,14 @@ With a budget as Brandt et al. (2023) adapt them, and anytime, within a limit of
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.anytime import AnytimeResult, Spending
+from acband_configspace.benchmark.methods.anytime import AnytimeResult, PaidSearch, Spending
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
     Numbers,
@@ -216,7 +217,7 @@ def _log(number: int, base: int) -> int:
 
 
 @dataclass(frozen=True)
-class _InBrackets:
+class _InBrackets(PaidSearch):
     """What searches in brackets until a limit of CPU time or of trials."""
 
     eta: int = 3
@@ -224,22 +225,15 @@ class _InBrackets:
     def __post_init__(self) -> None:
         whole_number("eta", self.eta, at_least=2)
 
-    def run(
-        self,
-        table: RuntimeTable,
-        *,
-        cpu_limit: float | None = None,
-        n_trials: int | None = None,
-        seed: int = 0,
-    ) -> AnytimeResult:
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
         """Play brackets, each on new configurations, and return the best of all."""
-        spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
         brackets = _Brackets(table, spending, seed)
-        self._play(brackets, table, n_trials)
+        self._play(brackets, table, spending.most_trials)
         return brackets.result()
 
+    @abc.abstractmethod
     def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
-        raise NotImplementedError
+        """Play brackets until the books say that it is over."""
 
 
 @dataclass(frozen=True)

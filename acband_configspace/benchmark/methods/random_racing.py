@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.benchmark.methods.anytime import AnytimeResult, Spending
+from acband_configspace.benchmark.methods.anytime import AnytimeResult, PaidSearch, Spending
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
     Numbers,
@@ -73,7 +73,7 @@ class UniformRacing:
 
 
 @dataclass(frozen=True)
-class RandomRacing:
+class RandomRacing(PaidSearch):
     """Races within a limit, of which every configuration has the same number.
 
     Passes of k, 2k, 4k, … configurations, the champion and new ones, follow one another. In a pass
@@ -92,16 +92,8 @@ class RandomRacing:
         """With its k."""
         return f"random racing k={self.k}"
 
-    def run(
-        self,
-        table: RuntimeTable,
-        *,
-        cpu_limit: float | None = None,
-        n_trials: int | None = None,
-        seed: int = 0,
-    ) -> AnytimeResult:
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
         """Run passes that double."""
-        spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
         rows, columns = drawn_order(table, seed)
         rng = np.random.default_rng([seed, 5])
         champion, n_drawn, n_raced, n_groups = int(rows[0]), 1, 0, 1

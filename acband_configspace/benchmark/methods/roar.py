@@ -6,13 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.anytime import AnytimeResult, Spending, Times
+from acband_configspace.benchmark.methods.anytime import (
+    AnytimeResult,
+    PaidSearch,
+    Spending,
+    Times,
+)
 from acband_configspace.benchmark.methods.method import drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 
 
 @dataclass(frozen=True)
-class Roar:
+class Roar(PaidSearch):
     """Random online aggressive racing (Hutter et al., 2011) as SMAC 2.4's ``Intensifier`` has it.
 
     Taken over from SMAC, for one worker and one objective:
@@ -50,16 +55,8 @@ class Roar:
         name = "ROAR, capped" if self.capped else "ROAR"
         return f"{name}, one order" if self.one_order else name
 
-    def run(
-        self,
-        table: RuntimeTable,
-        *,
-        cpu_limit: float | None = None,
-        n_trials: int | None = None,
-        seed: int = 0,
-    ) -> AnytimeResult:
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
         """Challenge the incumbent with one new configuration after the other."""
-        spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
         rows, columns = drawn_order(table, seed)
         shuffle = np.random.default_rng([seed, 4])
         best, known = int(rows[0]), spending.times(int(rows[0]), columns[:1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ def _pcs_tokens(text: str, odd_names: Sequence[str]) -> list[Token]:
     return [*tokens, Token("end")]
 
 
-class _Parser:
+class _Parser(abc.ABC):
     """or := and (``|`` and)*; and := not (``&`` not)*; not := ``!`` not | comparison."""
 
     conjunctions: tuple[str, ...] = ("&",)
@@ -158,8 +159,9 @@ class _Parser:
             return inner
         return self._comparison()
 
+    @abc.abstractmethod
     def _comparison(self) -> Expression:
-        raise NotImplementedError
+        """Read what a condition says of one parameter."""
 
     def _peek(self) -> Token:
         return self._tokens[self._next]
