@@ -34,7 +34,7 @@ class Memory:
     def __init__(self) -> None:
         self._costs: dict[int, dict[int, float]] = {}
         self._failed: set[tuple[int, int]] = set()
-        self._bounds: dict[tuple[int, int], float] = {}
+        self._bounds: dict[int, dict[int, float]] = {}
 
     def add(self, configuration: int, instance: int, cost: float, *, finished: bool = True) -> None:
         """Take note of a cost."""
@@ -44,16 +44,16 @@ class Memory:
 
     def add_bound(self, configuration: int, instance: int, bound: float) -> None:
         """Take note of a cost that is exceeded."""
-        place = (configuration, instance)
-        self._bounds[place] = max(bound, self.bound(configuration, instance))
+        known = self._bounds.setdefault(configuration, {})
+        known[instance] = max(bound, known.get(instance, -math.inf))
 
     def bound(self, configuration: int, instance: int) -> float:
         """Return what a run's cost is known to exceed."""
-        return self._bounds.get((configuration, instance), -math.inf)
+        return self._bounds.get(configuration, {}).get(instance, -math.inf)
 
     def bounds(self, configuration: int) -> dict[int, float]:
         """Return what a configuration's costs are known to exceed, by instance."""
-        return {i: bound for (number, i), bound in self._bounds.items() if number == configuration}
+        return dict(self._bounds.get(configuration, {}))
 
     def cost(self, configuration: int, instance: int) -> float | None:
         """Return what a run came to, None if that is not known."""
@@ -107,10 +107,9 @@ class Memory:
 
         Where the other was stopped, its cost is taken to be what it exceeds.
         """
-        met, bounds = self._costs.get(other, {}), self._bounds
-        common = [i for i in self.met(one) if i in met or (other, i) in bounds]
-        least = _sum([met[i] if i in met else bounds[other, i] for i in common])
-        return self.total(one, common) < least
+        least = {**self._bounds.get(other, {}), **self._costs.get(other, {})}
+        common = [i for i in self.met(one) if i in least]
+        return self.total(one, common) < _sum([least[i] for i in common])
 
     def behind(
         self, champion: int, scale: Callable[[float], float], stopped: float
@@ -125,10 +124,11 @@ class Memory:
         for configuration, costs in self._costs.items():
             known = [scale(cost) - pace[i] for i, cost in costs.items() if i in pace]
             found.setdefault(configuration, []).extend(known)
-        for (configuration, i), bound in self._bounds.items():
-            if i in pace and i not in self._costs.get(configuration, {}):
-                exceeds = stopped + max(0.0, scale(bound) - pace[i])
-                found.setdefault(configuration, []).append(exceeds)
+        for configuration, bounds in self._bounds.items():
+            costs = self._costs.get(configuration, {})
+            unknown = {i: bound for i, bound in bounds.items() if i in pace and i not in costs}
+            exceeds = [stopped + max(0.0, scale(b) - pace[i]) for i, b in unknown.items()]
+            found.setdefault(configuration, []).extend(exceeds)
         return {number: some for number, some in found.items() if some}
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:
