@@ -51,7 +51,10 @@ class RaceSearch(Search):
         rng = np.random.default_rng([self._seed, 2, plan.number])
         groups = self._groups(self._entrants(plan, rng))
         firsts = self._first_instances(groups, plan, rng)
-        yield self._first_round(groups, firsts)
+        champion = self.champion
+        n_entrants = sum(map(len, groups))
+        ahead = self._ahead(len(groups), self._trials_left(plan) - n_entrants)
+        yield self._first_round(groups, firsts, ahead)
         winners = self._winners(groups, firsts)
         if self.champion is None:
             self.champion = min(
@@ -63,7 +66,9 @@ class RaceSearch(Search):
         self._crown(challengers)  # there may be one instance only
         if self._pool_size == 1:
             return bool(winners)
-        yield self._pace(plan, len(groups))
+        if self.champion != champion:  # a new one has met less than it may
+            ahead = self._ahead(len(groups), self._trials_left(plan))
+            yield SearchRound(2, [[self._the_champion]], [ahead], True, {})
         orders = {}
         for racer in self._rivals(challengers):
             shuffled = rng.permutation(self._judged_on(self._the_champion)).tolist()
@@ -96,16 +101,30 @@ class RaceSearch(Search):
         turns = -(-len(groups) // len(met))
         return [i for _ in range(turns) for i in rng.permutation(met).tolist()][: len(groups)]
 
-    def _first_round(self, groups: Sequence[Sequence[int]], firsts: Sequence[int]) -> SearchRound:
-        racing, instances = [*groups], [[instance] for instance in firsts]
+    def _ahead(self, n_groups: int, n_trials: float) -> list[int]:
+        """Return the next instances of the champion: one for each group, as far as trials go."""
+        if self.champion is None:
+            return []
+        met = self._judged_on(self.champion)
+        n_more = math.floor(max(0, min(n_groups, len(met) + 1, n_trials)))
+        return Order(met, self._pool_size).first(len(met) + n_more)[len(met) :]
+
+    def _first_round(
+        self, groups: Sequence[Sequence[int]], firsts: Sequence[int], ahead: Sequence[int]
+    ) -> SearchRound:
+        """Let the groups race, and at the same time the champion meet new instances.
+
+        In a round of its own workers would have to wait, and its runs be timed on a machine that
+        does less at the time.
+        """
+        alone: list[list[int]] = []
         limits: dict[int, float] = {}
         if self.champion is not None:
+            alone = [[self.champion] for _ in ahead]
             for group, instance in zip(groups, firsts, strict=True):
                 limits |= dict.fromkeys(group, self._finishing(self.champion, instance))
-            if firsts and self.memory.cost(self.champion, firsts[0]) is None:
-                racing.append([self.champion])
-                instances.append([firsts[0]])
-        return SearchRound(1, racing, instances, False, limits)
+        instances = [[instance] for instance in [*ahead, *firsts]]
+        return SearchRound(1, [*alone, *groups], instances, False, limits)
 
     def _winners(self, groups: Sequence[Sequence[int]], firsts: Sequence[int]) -> dict[int, int]:
         """Return who has won a race, and on which instance.
@@ -124,13 +143,6 @@ class RaceSearch(Search):
         return winners
 
     # --- challenges ---------------------------------------------------------------------------
-
-    def _pace(self, plan: PassPlan, n_groups: int) -> SearchRound:
-        """Let the champion meet an instance for each group, before anybody is judged by it."""
-        met = self._judged_on(self._the_champion)
-        n_more = math.floor(min(n_groups, len(met) + 1, self._trials_left(plan)))
-        ahead = Order(met, self._pool_size).first(len(met) + n_more)
-        return SearchRound(2, [[self._the_champion]], [ahead], True, {})
 
     def _challenge(
         self, orders: Mapping[int, Sequence[int]], plan: PassPlan
