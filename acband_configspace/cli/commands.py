@@ -398,7 +398,7 @@ def convert(arguments: argparse.Namespace) -> None:
     if target is None and path.suffix.lower() == ".txt":
         target = "irace"
     if target is None:
-        raise InputError(Place.of(path), f"give the format with --to: {', '.join(FORMATS)}")
+        raise InputError(Place(path), f"give the format with --to: {', '.join(FORMATS)}")
     space = read_space(arguments.input, format_name=arguments.source)
     written = write_space(space, path, format_name=target)
     path.write_text(written.text, encoding="utf-8")
@@ -423,7 +423,7 @@ def new(arguments: argparse.Namespace) -> None:
         with arguments.output.open("x", encoding="utf-8") as file:
             file.write(TEMPLATE)
     except FileExistsError:
-        place = Place.of(arguments.output)
+        place = Place(arguments.output)
         raise InputError(place, "exists already; nothing was written") from None
     print(f"{arguments.output}: edit it, then: acband check {arguments.output}")
 

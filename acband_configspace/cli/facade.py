@@ -114,7 +114,7 @@ def runs_at_a_time(scenario_file: ScenarioFile) -> int:
 def _refused(scenario_file: ScenarioFile, error: Exception) -> InputError:
     """Return what is wrong with an option, with its place."""
     option = str(error).partition(" ")[0]
-    place = scenario_file.option_places.get(option, Place.of(scenario_file.path))
+    place = scenario_file.option_places.get(option, Place(scenario_file.path))
     return InputError(place, str(error))
 
 

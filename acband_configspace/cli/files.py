@@ -31,12 +31,12 @@ def read_text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(Place.of(path), f"cannot be read: {error.strerror}") from None
+        raise InputError(Place(path), f"cannot be read: {error.strerror}") from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(Place.of(path, line), "is not UTF-8; save the file as UTF-8") from None
+        raise InputError(Place(path, line), "is not UTF-8; save the file as UTF-8") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -45,7 +45,7 @@ def meaningful_lines(text: str, source: Path | str) -> Iterator[Line]:
     for number, raw in enumerate(text.split("\n"), 1):
         line = without_comment(raw).strip()
         if line:
-            yield Line(line, Place.of(source, number))
+            yield Line(line, Place(source, number))
 
 
 def without_comment(line: str) -> str:
@@ -108,7 +108,7 @@ def listed_names(path: Path) -> list[str]:
     lines = (line.strip() for line in read_text(path).split("\n"))
     names = list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
     if not names:
-        raise InputError(Place.of(path), "lists no instance")
+        raise InputError(Place(path), "lists no instance")
     return names
 
 
@@ -123,10 +123,10 @@ def listed_instances(path: Path, *, comments: bool = False) -> list[ListedInstan
         text = (without_comment(line) if comments else line).strip()
         if not text or text.startswith("#"):
             continue
-        name, rest = _split(text, Place.of(path, number))
+        name, rest = _split(text, Place(path, number))
         found.setdefault(name, ListedInstance(name, rest))
     if not found:
-        raise InputError(Place.of(path), "lists no instance")
+        raise InputError(Place(path), "lists no instance")
     return list(found.values())
 
 
@@ -154,10 +154,10 @@ def files_in(folder: Path) -> list[str]:
     try:
         entries = sorted(e.name for e in os.scandir(folder) if e.is_file())
     except OSError as error:
-        raise InputError(Place.of(folder), f"cannot be read: {error.strerror}") from None
+        raise InputError(Place(folder), f"cannot be read: {error.strerror}") from None
     names = [name for name in entries if not name.startswith(".")]
     if not names:
-        raise InputError(Place.of(folder), "has no files that could be instances")
+        raise InputError(Place(folder), "has no files that could be instances")
     return names
 
 

@@ -118,13 +118,13 @@ class Assignments:
     def place(self, key: str) -> Place:
         """Return where a key is, or should be."""
         found = self.get(key)
-        return Place.of(self.path) if found is None else found.place
+        return Place(self.path) if found is None else found.place
 
     def required(self, key: str) -> Assignment:
         """Return what a key was given that must be there."""
         found = self.get(key)
         if found is None:
-            raise InputError(Place.of(self.path), f"the key {key!r} is missing")
+            raise InputError(Place(self.path), f"the key {key!r} is missing")
         return found
 
     def text(self, key: str, default: str = "") -> str:

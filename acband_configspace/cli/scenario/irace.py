@@ -91,7 +91,7 @@ class _Reader:
         set_to = self._assignments
         train = self._instances("train") or []
         if not train:
-            raise InputError(Place.of(set_to.path), "there are no training instances")
+            raise InputError(Place(set_to.path), "there are no training instances")
         test = self._instances("test")
         space, digits, given = self._space()
         bound = set_to.number("boundMax")
@@ -188,7 +188,7 @@ class _Reader:
         switches = {hp.name: (hp.meta or {})[SWITCH] for hp in space.values()}
         if aclib:
             return Aclib2Command(command, {name: s.strip() for name, s in switches.items()})
-        place = Place.of(self._assignments.path)
+        place = Place(self._assignments.path)
         return IraceCommand(
             command,
             switches=switches,

@@ -111,7 +111,7 @@ def read_toml(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
-        place = Place.of(path, int(line[1]) if line else text.count("\n") + 1)
+        place = Place(path, int(line[1]) if line else text.count("\n") + 1)
         raise InputError(place, f"is not valid TOML: {error}") from None
     tables = _Tables(path, text, content)
     tables.override(overrides)
@@ -138,7 +138,7 @@ class _Tables:
 
     def _place(self, table: str, key: str | None) -> Place:
         line = self._lines.get((table, key)) or self._lines.get((table, None))
-        return Place.of(self._path, line)
+        return Place(self._path, line)
 
     def _check(self, table: str, key: str, place: Place) -> None:
         known = KEYS[table]
@@ -304,7 +304,7 @@ class _Reader:
         }
         if readers[kind] is None and not racing:
             given = self._tables.get("target", "result")
-            place = Place.of(self._path) if given is None else given.place
+            place = Place(self._path) if given is None else given.place
             raise InputError(place, "result must not be 'exit code' if a cost is minimised")
         return readers[kind]
 

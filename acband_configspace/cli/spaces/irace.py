@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,7 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values
-from acband_configspace.cli.spaces.building import (
-    Parameters,
-    Placed,
-    add_parameter,
-    build_space,
-    conditions_of,
-    forbidden_of,
-    placed,
-)
+from acband_configspace.cli.spaces.building import Draft, conditions_of, forbidden_of
 from acband_configspace.cli.spaces.expressions import Syntax
 from acband_configspace.cli.spaces.parameters import (
     KINDS,
@@ -68,35 +60,20 @@ def read_irace(
     them. ``forbidden`` are lines of a file of their own, beside those in ``[forbidden]``. How
     parameters are passed (irace's switches) is kept in their ``meta``.
     """
-    parameters: Parameters = {}
-    conditions: list[tuple[str, str, Place]] = []
-    clauses = list(forbidden)
-    section = ""
-    for line in meaningful_lines(text, source):
-        if heading := re.match(r"^\[\s*(\w+)\s*\]$", line.text):
-            section = heading[1].lower()
-            if section not in _SECTIONS:
-                hint = suggestion(section, _SECTIONS)
-                raise InputError(line.place, f"unknown section [{heading[1]}]{hint}")
-        elif section == "forbidden":
-            clauses.append(line)
+    draft = Draft(forbidden=list(forbidden))
+    for section, line in _sections(text, source):
+        if section == "forbidden":
+            draft.forbidden.append(line)
         elif section == "global":
             _check_global(line)
         else:
             parameter, condition = _parameter(line, defaults or {})
-            add_parameter(parameters, parameter, line.place)
+            draft.add(parameter, line.place)
             if condition is not None:
-                conditions.append((parameter.name, condition, line.place))
-    if not parameters:
-        raise InputError(Place.of(source), "describes no parameter")
-
-    def read(text: str, place: Place, child: str | None = None) -> Placed:
-        return placed(lambda: parse_r(text, parameters), place, child)
-
-    return build_space(
-        parameters,
-        [read(condition, place, child) for child, condition, place in conditions],
-        [read(line.text, line.place) for line in clauses],
+                draft.conditions.append((parameter.name, Line(condition, line.place)))
+    return draft.build(
+        source,
+        lambda expression: parse_r(expression, draft.parameters),
         free_defaults=True,
         as_in_r=True,
     )
@@ -104,13 +81,21 @@ def read_irace(
 
 def digits_of(text: str, source: Path | str) -> int | None:
     """Return what ``[global] digits`` says, if it says anything."""
+    found = (line for section, line in _sections(text, source) if section == "global")
+    return next(map(_check_global, found), None)
+
+
+def _sections(text: str, source: Path | str) -> Iterator[tuple[str, Line]]:
+    """Yield each line with the name of its section, which is empty for parameters."""
     section = ""
     for line in meaningful_lines(text, source):
         if heading := re.match(r"^\[\s*(\w+)\s*\]$", line.text):
             section = heading[1].lower()
-        elif section == "global":
-            return _check_global(line)
-    return None
+            if section not in _SECTIONS:
+                hint = suggestion(section, _SECTIONS)
+                raise InputError(line.place, f"unknown section [{heading[1]}]{hint}")
+        else:
+            yield section, line
 
 
 def _check_global(line: Line) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+import numpy as np
 from ConfigSpace.hyperparameters import (
     CategoricalHyperparameter,
     Constant,
@@ -55,7 +56,6 @@ class Parameter:
             raise ValueError("a parameter must have a name")
         meta: dict[Hashable, Any] | None = None if self.switch is None else {SWITCH: self.switch}
         if self.kind in ("integer", "real"):
-            self._check_bounds()
             return self._number(meta)
         self._check_values()
         default = self.values[0] if self.default is None else self.default
@@ -64,6 +64,7 @@ class Parameter:
         return CategoricalHyperparameter(self.name, self.values, default_value=default, meta=meta)
 
     def _number(self, meta: dict[Hashable, Any] | None) -> AnyHyperparameter:
+        self._check_bounds()
         lower, upper = self.bounds
         cast = int if self.kind == "integer" else float
         if lower == upper:
@@ -126,28 +127,23 @@ def parameter_of(hyperparameter: AnyHyperparameter) -> Parameter:
 
     A normal or beta distribution becomes its range, weights are left out: see :func:`lost`.
     """
-    switch = (hyperparameter.meta or {}).get(SWITCH)
-    name, default = hyperparameter.name, hyperparameter.default_value
+    name = hyperparameter.name
+    common: dict[str, Any] = {
+        "default": hyperparameter.default_value,
+        "switch": (hyperparameter.meta or {}).get(SWITCH),
+    }
     match hyperparameter:
         case CategoricalHyperparameter():
-            values = tuple(hyperparameter.choices)
-            return Parameter(name, "categorical", values=values, default=default, switch=switch)
+            return Parameter(name, "categorical", tuple(hyperparameter.choices), **common)
         case OrdinalHyperparameter():
-            values = tuple(hyperparameter.sequence)
-            return Parameter(name, "ordinal", values=values, default=default, switch=switch)
+            return Parameter(name, "ordinal", tuple(hyperparameter.sequence), **common)
         case Constant():
-            value = hyperparameter.value
-            return Parameter(name, "categorical", values=(value,), default=value, switch=switch)
+            return Parameter(name, "categorical", (hyperparameter.value,), **common)
         case NumericalHyperparameter():
-            integer = isinstance(hyperparameter, IntegerHyperparameter)
-            return Parameter(
-                name,
-                "integer" if integer else "real",
-                bounds=(hyperparameter.lower, hyperparameter.upper),
-                default=default,
-                log=bool(getattr(hyperparameter, "log", False)),
-                switch=switch,
-            )
+            kind: Kind = "integer" if isinstance(hyperparameter, IntegerHyperparameter) else "real"
+            common["log"] = bool(getattr(hyperparameter, "log", False))
+            bounds = (hyperparameter.lower, hyperparameter.upper)
+            return Parameter(name, kind, bounds=bounds, **common)
     raise ValueError(f"{name} is a {type(hyperparameter).__name__}, which no file format has")
 
 
@@ -180,9 +176,8 @@ def number_text(value: float, *, integer: bool = False) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a categorical's value as files and command lines have it."""
-    if isinstance(value, bool):
-        return str(value)
+    """Return a value as files and command lines have it."""
+    value = value.item() if isinstance(value, np.generic) else value
     return number_text(value) if isinstance(value, float) else str(value)
 
 

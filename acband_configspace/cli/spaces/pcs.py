@@ -16,15 +16,7 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values, unquoted
-from acband_configspace.cli.spaces.building import (
-    Parameters,
-    Placed,
-    add_parameter,
-    build_space,
-    conditions_of,
-    forbidden_of,
-    placed,
-)
+from acband_configspace.cli.spaces.building import Draft, conditions_of, forbidden_of
 from acband_configspace.cli.spaces.expressions import And, Comparison, Expression, Or, Syntax
 from acband_configspace.cli.spaces.parameters import (
     KINDS,
@@ -64,16 +56,14 @@ def is_new_pcs(text: str) -> bool:
 
 def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
     """Return the space of a PCS file, old or new, even if it mixes them."""
-    parameters: Parameters = {}
-    conditions: list[Line] = []
-    forbidden: list[Line] = []
+    draft = Draft()
     for line in meaningful_lines(text, source):
         if match := _PARAMETER.match(line.text):
-            add_parameter(parameters, _parameter(match, line.place), line.place)
+            draft.add(_parameter(match, line.place), line.place)
         elif line.text.startswith("{") and line.text.endswith("}"):
-            forbidden.append(line)
-        elif re.match(r'^("[^"]*"|[^\s|"]+)\s*\|', line.text):
-            conditions.append(line)
+            draft.forbidden.append(Line(line.text[1:-1], line.place))
+        elif match := re.match(r'^("[^"]*"|[^\s|"]+)\s*\|(.*)', line.text):
+            draft.conditions.append((unquoted(match[1]), Line(match[2], line.place)))
         elif not _HEADING.match(line.text):
             raise InputError(
                 line.place,
@@ -81,13 +71,15 @@ def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
                 "'name {a, b} [a]' or 'name real [0, 1] [0.5]', nor a condition, "
                 "'name | other in {a}', nor a forbidden clause, '{name=a, other=b}'",
             )
-    if not parameters:
-        raise InputError(Place.of(source), "describes no parameter")
-    reader = _Expressions(parameters)
-    return build_space(
-        parameters,
-        [reader.condition(line) for line in conditions],
-        [reader.forbidden(line) for line in forbidden],
+    known = draft.parameters
+    odd_names = odd_names_of(known)
+
+    def is_value(name: str, word: str) -> bool:
+        values = known[name][0].values
+        return word in values if values else not math.isnan(as_number(word))
+
+    return draft.build(
+        source, lambda text: parse_pcs(text, known, odd_names=odd_names, is_value=is_value)
     )
 
 
@@ -124,33 +116,6 @@ def _number(name: str, text: str, place: Place) -> float:
         return float(text)
     except ValueError:
         raise InputError(place, f"{name}: {text.strip()!r} is not a number") from None
-
-
-class _Expressions:
-    """Reads conditions and forbidden clauses once all parameters are known."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        self._parameters = parameters
-        self._odd_names = odd_names_of(parameters)
-
-    def condition(self, line: Line) -> Placed:
-        left, _, right = line.text.partition("|")
-        child = unquoted(left)
-        if child not in self._parameters:
-            hint = suggestion(child, self._parameters)
-            raise InputError(line.place, f"{child!r} is not a parameter of this file{hint}")
-        return placed(lambda: self._parsed(right), line.place, child)
-
-    def forbidden(self, line: Line) -> Placed:
-        return placed(lambda: self._parsed(line.text[1:-1]), line.place)
-
-    def _parsed(self, text: str) -> Expression:
-        known = self._parameters
-        return parse_pcs(text, known, odd_names=self._odd_names, is_value=self._is_value)
-
-    def _is_value(self, name: str, word: str) -> bool:
-        parameter = self._parameters[name][0]
-        return word in parameter.values if parameter.values else not math.isnan(as_number(word))
 
 
 def write_pcs(space: ConfigurationSpace, *, new: bool) -> Written:
