@@ -421,7 +421,7 @@ def new(arguments: argparse.Namespace) -> None:
     """
     try:
         with arguments.output.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE)
+            file.write(TEMPLATE.read_text(encoding="utf-8"))
     except FileExistsError:
         place = Place(arguments.output)
         raise InputError(place, "exists already; nothing was written") from None

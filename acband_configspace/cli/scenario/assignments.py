@@ -100,11 +100,15 @@ class Assignments:
             else:
                 self._options[key.replace("-", "_")] = parsed_value(value)
 
-    def options(self) -> dict[str, Any]:
-        """Return the options of the search, as a scenario has them."""
+    def common(self) -> dict[str, Any]:
+        """Return what a scenario has in each of these formats."""
         return {
+            "path": self.path,
+            "success_codes": tuple(range(256)),  # what a run prints says how it went
+            "seed": self.whole("seed") or 0,
             "options": self._options,
             "option_places": dict.fromkeys(self._options, COMMAND_LINE),
+            "notes": tuple(self.notes),
         }
 
     def get(self, key: str) -> Assignment | None:
@@ -154,25 +158,23 @@ class Assignments:
         found = self.get(key)
         return known[0] if found is None else choice(key, found.value, known, found.place)
 
-    def file(self, key: str, default: str = "") -> Path | None:
-        """Return the path of a file, which must be there; None if none is named."""
-        name = self.text(key, default)
-        if not name:
-            return None
+    def existing(self, key: str, name: str, *, is_folder: bool = False) -> Path:
+        """Return the path of the file, or the folder, that a key names; it must be there."""
         path = locate(name, self.folders)
-        if not path.is_file():
-            raise InputError(self.place(key), f"{key}: there is no file {name}")
+        if not (path.is_dir() if is_folder else path.is_file()):
+            what = "folder" if is_folder else "file"
+            raise InputError(self.place(key), f"{key}: there is no {what} {name}")
         return path
 
-    def folder(self, key: str, default: Path) -> Path:
-        """Return the path of a folder, which must be there."""
+    def file(self, key: str) -> Path | None:
+        """Return the path of a file, None if none is named."""
         name = self.text(key)
-        if not name:
-            return default
-        folder = locate(name, self.folders).resolve()
-        if not folder.is_dir():
-            raise InputError(self.place(key), f"{key}: there is no folder {name}")
-        return folder
+        return self.existing(key, name) if name else None
+
+    def folder(self, key: str, default: Path) -> Path:
+        """Return the path of a folder."""
+        name = self.text(key)
+        return self.existing(key, name, is_folder=True).resolve() if name else default
 
 
 def number(name: str, value: object, place: Place, *, at_least: float = -math.inf) -> float:
