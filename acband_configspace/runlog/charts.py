@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from acband_configspace.runlog.estimates import Estimate
 from acband_configspace.runlog.replay import Run
-from acband_configspace.runlog.rounds import PlayedEpoch, PlayedGroup, PlayedRound
+from acband_configspace.runlog.played import PlayedEpoch, PlayedGroup, PlayedRound
 from acband_configspace.runlog.words import counted, number, seconds
 
 #: More dots than this in a column cannot be told apart: then there are bars.

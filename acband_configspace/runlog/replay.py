@@ -19,21 +19,12 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import JournalError
 from acband_configspace.runlog.estimates import Comparison, Costs, Lead, comparison_of, leads_of
-from acband_configspace.runlog.journal import (
-    JOURNAL,
-    Header,
-    RaceRecord,
-    Recorded,
-    TrialRecord,
-    read_journal,
-)
-from acband_configspace.runlog.rounds import Played, PlayedEpoch, PlayedRound, play, winner_of
+from acband_configspace.runlog.journal import JOURNAL, read_journal
+from acband_configspace.runlog.played import Played, PlayedEpoch, PlayedRound, play
+from acband_configspace.runlog.records import Header, RaceRecord, Recorded, TrialRecord
 
 #: What became of a trial, in the order in which reports list it.
 FATES = ("won", *(end.value for end in End))
-
-#: Why a run has ended that a limit cut off, perhaps in the middle of a round.
-LIMIT_REACHED = "its limit was reached"
 
 
 class NoRunError(ValueError):
@@ -218,7 +209,7 @@ class Trial:
 def _trials(races: Iterable[RaceRecord], *, results_kept: bool) -> Iterator[Trial]:
     seen: set[tuple[int, InstanceKey, float, float]] = set()
     for race in races:
-        winner = winner_of(race)
+        winner = race.winner
         for racer, record in zip(race.racers, race.trials, strict=True):
             fate = "won" if racer == winner else record.end.value
             key = (racer, race.key, record.started, record.time)
@@ -248,6 +239,7 @@ def _finished(directory: Path) -> str | None:
         optimization = json.loads((directory / "optimization.json").read_text(encoding="utf-8"))
         if state.get("finished"):
             return str(state["finished"])
-        return LIMIT_REACHED if optimization.get("finished") else None
+        # A limit has cut it off, perhaps in the middle of a round.
+        return "its limit was reached" if optimization.get("finished") else None
     except (OSError, ValueError, KeyError, AttributeError, TypeError):  # torn, or not yet there
         return None

@@ -30,7 +30,7 @@ from acband_configspace.runlog.charts import (
 )
 from acband_configspace.runlog.estimates import Lead
 from acband_configspace.runlog.replay import FATES, Run, Trial
-from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound
+from acband_configspace.runlog.played import PlayedEpoch, PlayedRound
 from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
 from acband_configspace.runlog.words import counted, number, seconds
 

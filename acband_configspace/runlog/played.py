@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayError
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.race import Race, RaceId
@@ -90,17 +89,6 @@ class PlayedEpoch:
     def ended(self) -> float:
         """Seconds the run had taken when its last race ended."""
         return max(round_.ended for round_ in self.rounds)
-
-
-def winner_of(race: RaceRecord) -> int | None:
-    """Return the configuration that won a race: alone at the top, finished, with a finite cost."""
-    best, winner, n_best = math.inf, None, 0
-    for racer, trial in zip(race.racers, race.trials, strict=True):
-        if trial.end is End.FINISHED and trial.cost <= best and math.isfinite(trial.cost):
-            n_best = n_best + 1 if trial.cost == best else 1
-            best, winner = trial.cost, racer
-    passed = any(trial.end is End.LOST and trial.cost < best for trial in race.trials)
-    return winner if n_best == 1 and not passed else None
 
 
 @dataclass(frozen=True)
@@ -356,7 +344,7 @@ def _groups(draft: _RoundInProgress, later: set[int] | None) -> tuple[PlayedGrou
     wins: Counter[tuple[int, int | None]] = Counter()
     n_races: Counter[int] = Counter()
     for race in draft.races:
-        wins[race.id.group, winner_of(race)] += 1
+        wins[race.id.group, race.winner] += 1
         n_races[race.id.group] += 1
     return tuple(
         PlayedGroup(
