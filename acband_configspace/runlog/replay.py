@@ -182,7 +182,7 @@ class Run:
     @cached_property
     def costs(self) -> Costs:
         """What is known of each configuration on each instance."""
-        return Costs.of(self.races)
+        return Costs(self.races)
 
     @cached_property
     def comparison(self) -> Comparison | None:

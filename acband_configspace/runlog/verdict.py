@@ -81,7 +81,7 @@ class Verdict:
     """On how many instances the incumbent was cheaper."""
     n_losses: int
     low: float | None
-    """The 95 % interval of :attr:`figure`, None from too few instances."""
+    """The lower end of :attr:`interval`."""
     high: float | None
     p_value: float
     """Of Wilcoxon's signed-rank test, two-sided: how likely such ranks are if both are equal."""
@@ -150,6 +150,11 @@ class Verdict:
         return self.default_cost - self.incumbent_cost
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of :attr:`figure`, None from too few instances."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
     def text(self) -> str:
         """The verdict in a sentence."""
         what = self.what.removesuffix("s") if self.n_instances == 1 else self.what
@@ -168,21 +173,21 @@ class Verdict:
 
     def _compared(self) -> str:
         verb = "is" if self.is_ratio and self.racing else "costs"
-        interval = None if self.low is None or self.high is None else (self.low, self.high)
         how = gain(
             self.default_cost,
             self.incumbent_cost,
             racing=self.racing,
             is_ratio=self.is_ratio,
-            interval=interval,
+            interval=self.interval,
         )
         return f"{verb} {how}"
 
     def _doubt(self) -> str:
-        if self.low is None or self.high is None:
+        if self.interval is None:
             return ", too few to tell how sure that is"
+        low, high = self.interval
         equal = 1.0 if self.is_ratio else 0.0
-        return ", which cannot tell the two apart" if self.low <= equal <= self.high else ""
+        return ", which cannot tell the two apart" if low <= equal <= high else ""
 
     @property
     def columns(self) -> list[str]:
@@ -211,10 +216,8 @@ class Verdict:
         """How sure it is, in figures."""
         name = f"speed-up by PAR{self.par:g}" if self.racing else "default / incumbent"
         name = name if self.is_ratio else "default - incumbent"
-        interval = ""
-        if self.low is not None and self.high is not None:
-            low, high = number(self.low), number(self.high)
-            interval = f" (95 % bootstrap interval {low} to {high})"
+        bounds = " to ".join(map(number, self.interval or ()))
+        interval = f" (95 % bootstrap interval {bounds})" if bounds else ""
         figure = f"{name}: {number(self.figure)}{interval}; "
         known = figure if math.isfinite(self.figure) else ""
         return f"{known}Wilcoxon signed-rank test: p = {self.p_value:.2g}"
