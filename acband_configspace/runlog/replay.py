@@ -126,7 +126,7 @@ class Run:
     @property
     def cpu_time(self) -> float:
         """CPU seconds of all trials."""
-        return sum(trial.record.cpu_time for trial in self.trials if not trial.reused)
+        return sum(trial.cpu_time for trial in self.trials)
 
     @property
     def default(self) -> Mapping[str, Any]:
@@ -204,6 +204,11 @@ class Trial:
     """What became of it: one of :data:`FATES`."""
     reused: bool
     """Whether its result is that of an earlier race on the same instance: it cost nothing."""
+
+    @property
+    def cpu_time(self) -> float:
+        """CPU seconds that it cost."""
+        return 0.0 if self.reused else self.record.cpu_time
 
 
 def _trials(races: Iterable[RaceRecord], *, results_kept: bool) -> Iterator[Trial]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,8 +29,8 @@ from acband_configspace.runlog.charts import (
     shown_epochs,
 )
 from acband_configspace.runlog.estimates import Lead
-from acband_configspace.runlog.replay import FATES, Run, Trial
 from acband_configspace.runlog.played import PlayedEpoch, PlayedRound
+from acband_configspace.runlog.replay import FATES, Run, Trial
 from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
 from acband_configspace.runlog.words import counted, number, seconds
 
@@ -52,23 +52,24 @@ _MEANING = {
 }
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table."""
-
-    title: str
-    is_number: bool = False
-    is_long: bool = False
-    """Whether its texts are, so that they may need several lines."""
+#: Columns of texts, and of such as may need several lines. All others are of numbers.
+TEXTS = ("", "end", "hyperparameter", "part", "setting")
+LONG_TEXTS = ("differs from the default in", "meaning", "value", "values")
 
 
 @dataclass(frozen=True)
 class Table:
     """A table; rows may be marked."""
 
-    columns: Sequence[Column]
+    columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     marked: frozenset[int] = frozenset()
+
+    @property
+    def classes(self) -> list[str]:
+        """The class of each column in the page's style."""
+        by_title = {**dict.fromkeys(TEXTS, ""), **dict.fromkeys(LONG_TEXTS, "long")}
+        return [by_title.get(title, "n") for title in self.columns]
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,8 @@ class Section:
     legend: Sequence[tuple[str, str]] = ()
     """Kinds of marks (classes of the page's style) and what they mean."""
     table: Table | None = None
-    after: Sequence[str] = ()
-    """A list below."""
-    after_title: str = ""
+    errors: Sequence[str] = ()
+    """Those that were most frequent."""
     folded: bool = False
     """Whether the table is shown on demand."""
 
@@ -103,12 +103,14 @@ def html_report(run: Run | str | Path | object) -> str:
     """
     run = Run.of(run)
     note = run.recorded.note(VERDICT)
+    tested = None if note is None else Verdict.of_note(note.values)
     page = _environment().get_template("report.html").render(
         title=f"AC-Band run {run.directory.parent.name}",
         directory=run.directory,
         state=_state(run),
         verdict=verdict(run),
-        tested=None if note is None else Verdict.of_note(note.values),
+        tested=tested,
+        figures=None if tested is None else Table(tested.columns, tested.rows),
         tiles=_tiles(run),
         sections=[*_sections(run)],
         footer=f"acband-configspace {__version__}, {time.strftime('%Y-%m-%d %H:%M')}",
@@ -164,17 +166,16 @@ def _sections(run: Run) -> Iterable[Section]:
 
 
 def _cost(run: Run) -> Section:
-    legend = [
-        ("line", "the best incumbent so far"),
-        ("band", "± 2 standard errors"),
-        ("default-line", "the default"),
-    ]
     return Section(
         "The incumbent's cost over time",
         "Estimated from all that is known today, on the instances that each incumbent and the "
         "present one have met. These are training instances: on others the gain may be smaller.",
         chart=cost_chart(run),
-        legend=legend,
+        legend=[
+            ("line", "the best incumbent so far"),
+            ("band", "± 2 standard errors"),
+            ("default-line", "the default"),
+        ],
     )
 
 
@@ -193,11 +194,7 @@ def _incumbent(run: Run) -> Section:
             f"The incumbent is configuration {run.label(incumbent)}, which differs from the "
             f"default in {counted(len(changed), 'value')}."
         )
-    columns = [
-        Column("hyperparameter"),
-        Column("default", True),
-        Column(f"incumbent {run.label(incumbent)}", True),
-    ]
+    columns = ["hyperparameter", "default", f"incumbent {run.label(incumbent)}"]
     rows = [[name, _value(default.get(name)), _value(values.get(name))] for name in names]
     marked = frozenset(changed) if values else frozenset()
     return Section("The incumbent", text, table=Table(columns, rows, marked))
@@ -205,9 +202,8 @@ def _incumbent(run: Run) -> Section:
 
 def _leads(run: Run) -> Section:
     columns = [
-        Column("configuration", True), Column("led from", True), Column("trials", True),
-        Column("estimated mean", True), Column("± 2 errors", True), Column("by instances", True),
-        Column("differs from the default in", is_long=True),
+        "configuration", "led from", "trials", "estimated mean", "± 2 errors", "by instances",
+        "differs from the default in",
     ]  # fmt: skip
     rows = [_lead_row(run, lead) for lead in run.leads[-MOST_ROWS:]]
     return Section("Who has led", _left_out(len(run.leads)), table=Table(columns, rows))
@@ -263,9 +259,8 @@ def _epochs(run: Run) -> Section:
     memory = run.header.settings.memory
     title = "Champions of the passes" if memory else "Winners of the epochs"
     columns = [
-        Column("pass", True), Column("part"), Column("configurations", True),
-        Column("champion" if memory else "winner", True), Column("wins in its last round", True),
-        Column("at", True), Column("differs from the default in", is_long=True),
+        "pass", "part", "configurations", "champion" if memory else "winner",
+        "wins in its last round", "at", "differs from the default in",
     ]  # fmt: skip
     rows: list[list[object]] = []
     before: int | None = None
@@ -297,17 +292,17 @@ def _last_score(epoch: PlayedEpoch) -> str:
 
 def _rounds(run: Run) -> Section:
     columns = [
-        Column("pass", True), Column("part"), Column("round", True),
-        Column("configurations", True), Column("groups", True), Column("went on", True),
-        Column("races at most", True), Column("races run", True), Column("trials at most", True),
-        Column("trials run", True), Column("CPU time", True),
+        "pass", "part", "round", "configurations", "groups", "went on", "races at most",
+        "races run", "trials at most", "trials run", "CPU time",
     ]  # fmt: skip
-    spent = _spent(run.trials)
-    rows = [[*_round_row(epoch, round_, spent)] for epoch in run.epochs for round_ in epoch.rounds]
-    planned = _planned(run)
+    spent: dict[tuple[int, ...], float] = {}
+    for trial in run.trials:
+        place = trial.race.id[:3]
+        spent[place] = spent.get(place, 0.0) + trial.cpu_time
+    rows = [_round_row(epoch, round_, spent) for epoch in run.epochs for round_ in epoch.rounds]
     return Section(
         "Plan and what happened",
-        " ".join(filter(None, (planned, _left_out(len(rows))))),
+        " ".join(filter(None, (_planned(run), _left_out(len(rows))))),
         chart=races_chart(run),
         legend=[("outer", "races at most"), ("inner", "races run")],
         table=Table(columns, rows[-MOST_ROWS:]),
@@ -323,37 +318,28 @@ def _planned(run: Run) -> str:
         else f"pass {i}: {counted(plan.n_trials, 'trial')}"
         for i, plan in enumerate(run.plans, start=1)
     ]
-    if not texts:
-        return ""
     shown = texts if len(texts) <= MOST_PLANS else texts[-1:]
-    return f"Planned, at most: {'; '.join(shown)}."
+    return f"Planned, at most: {'; '.join(shown)}." if shown else ""
 
 
 def _round_row(
-    epoch: PlayedEpoch, round_: PlayedRound, spent: Counter[tuple[int, ...]]
-) -> Iterable[object]:
-    yield round_.pass_number
-    yield epoch.name
-    yield round_.number
-    yield f"{len(round_.in_play):,}"
+    epoch: PlayedEpoch, round_: PlayedRound, spent: Mapping[tuple[int, ...], float]
+) -> list[object]:
     sizes = {len(group.members) for group in round_.groups}
     size = f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)}–{max(sizes)}"
-    yield f"{len(round_.groups):,} of {size}"
-    yield "open" if round_.is_open else f"{len(round_.remaining):,}"
-    yield f"{round_.n_planned_races:,}"
-    yield f"{len(round_.races):,}"
-    yield f"{round_.n_planned_trials:,}"
-    yield f"{sum(len(race.trials) for race in round_.races):,}"
-    yield seconds(spent[round_.pass_number, round_.epoch, round_.number])
-
-
-def _spent(trials: Iterable[Trial]) -> Counter[tuple[int, ...]]:
-    """Return the CPU seconds of each round."""
-    spent: Counter[tuple[int, ...]] = Counter()
-    for trial in trials:
-        if not trial.reused:
-            spent[trial.race.id[:3]] += trial.record.cpu_time  # type: ignore[assignment]  # floats
-    return spent
+    return [
+        round_.pass_number,
+        epoch.name,
+        round_.number,
+        f"{len(round_.in_play):,}",
+        f"{len(round_.groups):,} of {size}",
+        "open" if round_.is_open else f"{len(round_.remaining):,}",
+        f"{round_.n_planned_races:,}",
+        f"{len(round_.races):,}",
+        f"{round_.n_planned_trials:,}",
+        f"{sum(len(race.trials) for race in round_.races):,}",
+        seconds(spent[round_.pass_number, round_.epoch, round_.number]),
+    ]
 
 
 # --- trials and configurations ----------------------------------------------------------------
@@ -361,31 +347,24 @@ def _spent(trials: Iterable[Trial]) -> Counter[tuple[int, ...]]:
 
 def _ends(run: Run) -> Section:
     counts: Counter[str] = Counter()
-    times: dict[str, float] = {}
+    times = dict.fromkeys(FATES, 0.0)
     errors: Counter[str] = Counter()
     for trial in run.trials:
         counts[trial.fate] += 1
-        if not trial.reused:
-            times[trial.fate] = times.get(trial.fate, 0.0) + trial.record.cpu_time
+        times[trial.fate] += trial.cpu_time
         if trial.record.end is End.CRASHED and (error := trial.record.info.get("error")):
             errors[(str(error).splitlines() or [""])[0]] += 1
     total = max(sum(times.values()), 1e-12)
     rows = [
-        [fate, _MEANING[fate], f"{counts[fate]:,}", seconds(times.get(fate, 0.0)),
-         f"{times.get(fate, 0.0) / total:.0%}", _bar(fate, times.get(fate, 0.0) / total)]
-        for fate in FATES
+        [fate, _MEANING[fate], f"{counts[fate]:,}", seconds(time), f"{time / total:.0%}",
+         _bar(fate, time / total)]
+        for fate, time in times.items()
         if counts[fate] or fate in ("won", "finished")
     ]  # fmt: skip
-    columns = [
-        Column("end"), Column("meaning", is_long=True), Column("trials", True),
-        Column("CPU time", True), Column("share", True), Column(""),
-    ]  # fmt: skip
-    listing = [f"{error} ({n:,} ×)" for error, n in errors.most_common(5)]
     return Section(
         "Trials and CPU time by their end",
-        table=Table(columns, rows),
-        after=listing,
-        after_title="Most frequent errors" if listing else "",
+        table=Table(["end", "meaning", "trials", "CPU time", "share", ""], rows),
+        errors=[f"{error} ({n:,} ×)" for error, n in errors.most_common(5)],
     )
 
 
@@ -403,10 +382,8 @@ def _configurations(run: Run) -> Section:
     fates = {n: Counter(trial.fate for trial in own) for n, own in trials.items()}
     order = sorted(trials, key=lambda n: (-survived[n], -fates[n]["won"], n))
     columns = [
-        Column("configuration", True), Column("rounds survived", True), Column("races", True),
-        Column("won", True), Column("share", True), Column("cutoffs", True),
-        Column("failures", True), Column("CPU time", True), Column("mean cost when finished", True),
-        Column("values", is_long=True),
+        "configuration", "rounds survived", "races", "won", "share", "cutoffs", "failures",
+        "CPU time", "mean cost when finished", "values",
     ]  # fmt: skip
     shown = order[:MOST_CONFIGURATIONS]
     rows = [_configuration(run, n, trials[n], fates[n], survived[n]) for n in shown]
@@ -421,7 +398,7 @@ def _configuration(
 ) -> list[object]:
     listing = ", ".join(f"{name}={_value(v)}" for name, v in sorted(run.values(n).items()))
     costs = [trial.record.cost for trial in trials if trial.record.end is End.FINISHED]
-    cpu_time = sum(trial.record.cpu_time for trial in trials if not trial.reused)
+    cpu_time = sum(trial.cpu_time for trial in trials)
     return [
         run.label(n), f"{n_rounds:,}", f"{len(trials):,}", f"{fates['won']:,}",
         f"{fates['won'] / len(trials):.0%}", f"{fates['cutoff']:,}",
@@ -449,11 +426,7 @@ def _settings(run: Run) -> Section:
     if run.recorded.n_trials is not None:
         values["n_trials"] = run.recorded.n_trials
     rows = [[name, _value(value)] for name, value in sorted(values.items())]
-    return Section(
-        "Settings",
-        table=Table([Column("setting"), Column("value", is_long=True)], rows),
-        folded=True,
-    )
+    return Section("Settings", table=Table(["setting", "value"], rows), folded=True)
 
 
 def _value(value: object) -> str:
