@@ -42,7 +42,7 @@ from acband_configspace.cli.spaces.formats import (
     read_space,
     write_space,
 )
-from acband_configspace.runlog.verdict import Verdict, verdict
+from acband_configspace.runlog.verdict import Verdict
 from acband_configspace.runlog.words import counted
 
 Argument = Callable[[argparse.ArgumentParser], object]
@@ -170,7 +170,7 @@ def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output
     from acband_configspace.runlog.replay import Run
 
     print(_shown(values))
-    print(verdict(Run.load(output)))
+    print(Run.load(output).verdict)
     print(f"As a command line:\n  {shlex.join(scenario_file.command(values))}")
     if scenario_file.test_instances is not None:
         print(f"Test it beside the default: acband validate {shlex.quote(str(output))}")

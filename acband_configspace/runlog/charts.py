@@ -56,8 +56,8 @@ class Scale:
         low, high, span = self.low, self.high, self.high - self.low
         if self.log:
             exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-            sets = ([f * 10.0**e for e in exponents for f in fs] for fs in ((1, 2, 5), (1, 3), (1,)))
-            return self.few_of(sets, most)
+            sets = ((1, 2, 5), (1, 3), (1,))
+            return self.few_of([[f * 10.0**e for e in exponents for f in fs] for fs in sets], most)
         if span <= 0:
             return [low]
         step = 10.0 ** math.floor(math.log10(span / most))

@@ -15,6 +15,7 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.statistics import Floats
 from acband_configspace.runlog.records import RaceRecord, TrialRecord
 from acband_configspace.runlog.verdict import ENOUGH_PAIRS, paired_interval, ratio_of_means
+from acband_configspace.runlog.words import counted, gain, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +265,33 @@ class Comparison:
         if min(self.default_mean, self.incumbent_mean) <= 0:
             return None
         return self.default_mean / self.incumbent_mean
+
+    def in_words(self, own: Estimate | None, *, racing: bool) -> str:
+        """Return what is to be said of the incumbent, whose own estimate is given."""
+        default, incumbent = self.default_mean, self.incumbent_mean
+        if default is None or incumbent is None:
+            return self._not_met(own)
+        at_least = "at least " if self.at_least else ""
+        text = f"{number(incumbent)} instead of {at_least}{number(default)} on average"
+        # A lower bound on the default's mean says nothing while it is below the incumbent's.
+        if self.ratio is None or (self.at_least and default < incumbent):
+            text = f"costs {text}"
+        else:
+            how = gain(default, incumbent, racing=racing, interval=self.ratio_interval)
+            text = f"{'is' if racing else 'costs'} {at_least}{how}: {text}"
+        instances = counted(self.n_common, "training instance")
+        instances = "only training instance" if self.n_common == 1 else instances
+        return f"{text}, on the {instances} that both have met"
+
+    def _not_met(self, own: Estimate | None) -> str:
+        default = self.default_estimate
+        if default is None or own is None:
+            return "leads; it has not met the default on a common instance yet"
+        at_least = "at least " if default.at_least else ""
+        return (
+            f"costs {number(own.mean)} on average, the default {at_least}{number(default.mean)}, "
+            "each on instances of its own: they have none in common"
+        )
 
 
 def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparison:

@@ -22,6 +22,7 @@ from acband_configspace.runlog.estimates import Comparison, Costs, Lead, compari
 from acband_configspace.runlog.journal import JOURNAL, read_journal
 from acband_configspace.runlog.played import Played, PlayedEpoch, PlayedRound, play
 from acband_configspace.runlog.records import Header, RaceRecord, Recorded, TrialRecord
+from acband_configspace.runlog.words import counted, number
 
 #: What became of a trial, in the order in which reports list it.
 FATES = ("won", *(end.value for end in End))
@@ -191,6 +192,24 @@ class Run:
         if default is None or self.incumbent is None:
             return None
         return comparison_of(self.costs, self.leads, default)
+
+    @property
+    def verdict(self) -> str:
+        """How much better than the default the incumbent is, in a sentence or two."""
+        if self.problem is not None:
+            return f"It is not known who leads: {self.problem}."
+        if self.incumbent is None:
+            return "No configuration has finished a race yet."
+        name, own = f"Configuration {self.label(self.incumbent)}", self.leads[-1].estimate
+        if self.comparison is None:
+            cost = "" if own is None else f", with an estimated mean of {number(own.mean)}"
+            return f"{name} leads{cost}. The default takes no part in this run."
+        if self.comparison.is_default:
+            return "The default configuration itself leads: nothing better has been found so far."
+        compared = self.comparison.in_words(own, racing=self.racing)
+        failed = counted(self.comparison.n_default_failed, "instance")
+        failures = f" The default failed on {failed}." if self.comparison.n_default_failed else ""
+        return f"{name} {compared}.{failures}"
 
 
 @dataclass(frozen=True, slots=True)

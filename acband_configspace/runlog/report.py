@@ -31,7 +31,7 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.estimates import Lead
 from acband_configspace.runlog.played import PlayedEpoch, PlayedRound
 from acband_configspace.runlog.replay import FATES, Run, Trial
-from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.runlog.words import counted, number, seconds
 
 #: More configurations than this make the page slow to open; the CSV file has them all.
@@ -108,7 +108,7 @@ def html_report(run: Run | str | Path | object) -> str:
         title=f"AC-Band run {run.directory.parent.name}",
         directory=run.directory,
         state=_state(run),
-        verdict=verdict(run),
+        verdict=run.verdict,
         tested=tested,
         figures=None if tested is None else Table(tested.columns, tested.rows),
         tiles=_tiles(run),

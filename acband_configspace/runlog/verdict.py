@@ -1,4 +1,4 @@
-"""The incumbent beside the default on the same instances: how much better, how sure, in words."""
+"""The incumbent beside the default on test instances: how much better, how sure, in words."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from acband_configspace.core.statistics import Floats
-from acband_configspace.runlog.words import counted, gain, number
-
-if TYPE_CHECKING:
-    from acband_configspace.runlog.estimates import Comparison
-    from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.words import gain, number
 
 #: The journal's note that holds one.
 VERDICT = "verdict"
@@ -250,57 +246,3 @@ def _wilcoxon(own: Floats, other: Floats) -> float:
     from scipy.stats import wilcoxon  # takes a second to load
 
     return float(wilcoxon(differences).pvalue)
-
-
-def verdict(run: Run) -> str:
-    """Return how much better than the default the incumbent is, in a sentence or two."""
-    if run.problem is not None:
-        return f"It is not known who leads: {run.problem}."
-    if run.incumbent is None:
-        return "No configuration has finished a race yet."
-    comparison = run.comparison
-    name = f"Configuration {run.label(run.incumbent)}"
-    if comparison is None:
-        estimate = run.leads[-1].estimate
-        cost = "" if estimate is None else f", with an estimated mean of {number(estimate.mean)}"
-        return f"{name} leads{cost}. The default takes no part in this run."
-    if comparison.is_default:
-        return "The default configuration itself leads: nothing better has been found so far."
-    failed = counted(comparison.n_default_failed, "instance")
-    failures = f" The default failed on {failed}." if comparison.n_default_failed else ""
-    if not comparison.n_common:
-        return _not_met(run, comparison, name) + failures
-    instances = counted(comparison.n_common, "training instance")
-    instances = "only training instance" if comparison.n_common == 1 else instances
-    where = f"on the {instances} that both have met"
-    return f"{name} {_compared(run, comparison)}, {where}.{failures}"
-
-
-def _compared(run: Run, comparison: Comparison) -> str:
-    assert comparison.default_mean is not None
-    assert comparison.incumbent_mean is not None
-    at_least = "at least " if comparison.at_least else ""
-    default = f"{at_least}{number(comparison.default_mean)}"
-    means = f"{number(comparison.incumbent_mean)} instead of {default} on average"
-    # A lower bound on the default's mean says nothing while it is below the incumbent's.
-    unknown = comparison.at_least and comparison.default_mean < comparison.incumbent_mean
-    if comparison.ratio is None or unknown:
-        return f"costs {means}"
-    how = gain(
-        comparison.default_mean,
-        comparison.incumbent_mean,
-        racing=run.racing,
-        interval=comparison.ratio_interval,
-    )
-    return f"{'is' if run.racing else 'costs'} {at_least}{how}: {means}"
-
-
-def _not_met(run: Run, comparison: Comparison, name: str) -> str:
-    default, own = comparison.default_estimate, run.leads[-1].estimate
-    if default is None or own is None:
-        return f"{name} leads; it has not met the default on a common instance yet."
-    at_least = "at least " if default.at_least else ""
-    return (
-        f"{name} costs {number(own.mean)} on average, the default {at_least}"
-        f"{number(default.mean)}, each on instances of its own: they have none in common."
-    )
