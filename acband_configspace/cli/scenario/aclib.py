@@ -69,13 +69,9 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     """Read a scenario of ``key = value`` lines; the command line's ``overrides`` come last."""
     # As AClib has it, all paths are relative to where the configurator is started.
     folders = (Path.cwd(), path.resolve().parent)
-    assignments = Assignments(path, folders, _ALIASES, {plain_key(word) for word in _UNUSED})
-    assignments.add_all(read_assignments(read_text(path), path))
-    assignments.override(overrides)
-    return _scenario(assignments)
-
-
-def _scenario(given: Assignments) -> ScenarioFile:
+    assignments = read_assignments(read_text(path), path)
+    unused = {plain_key(word) for word in _UNUSED}
+    given = Assignments(path, folders, assignments, overrides, aliases=_ALIASES, unused=unused)
     quality = given.choice("run_obj", ("runtime", "quality")) == "quality"
     paths = (given.file(key) for key in ("instance_file", "test_instance_file"))
     train, test = (None if path is None else listed_instances(path) for path in paths)

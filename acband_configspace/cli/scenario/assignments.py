@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,10 @@ class Assignments:
         The scenario file.
     folders : tuple of Path
         Where files that it names are looked for.
+    assignments : iterable of Assignment
+        What the file says; unknown keys are an error with the nearest known one.
+    overrides : Mapping[str, str]
+        What the command line says; what is not a key of the format may be an option.
     aliases : Mapping[str, str]
         From plain keys to canonical ones.
     unused : Collection[str]
@@ -68,35 +72,29 @@ class Assignments:
         self,
         path: Path,
         folders: tuple[Path, ...],
+        assignments: Iterable[Assignment],
+        overrides: Mapping[str, str],
+        *,
         aliases: Mapping[str, str],
         unused: Collection[str],
     ) -> None:
         self.path = path
         self.folders = folders
-        self._aliases = aliases
-        self._unused = unused
         self._found: dict[str, Assignment] = {}
         self._options: dict[str, Any] = {}
         self.notes: list[str] = []
-
-    def add_all(self, assignments: Iterator[Assignment]) -> None:
-        """Take in a file; unknown keys are an error with the nearest known one."""
-        for assignment in assignments:
-            plain = plain_key(assignment.key)
-            if plain in self._aliases:
-                self._found[self._aliases[plain]] = assignment
-            elif plain in self._unused:
-                self.notes.append(f"{assignment.place}: {assignment.key} has no meaning here")
+        for given in assignments:
+            plain = plain_key(given.key)
+            if plain in aliases:
+                self._found[aliases[plain]] = given
+            elif plain in unused:
+                self.notes.append(f"{given.place}: {given.key} has no meaning here")
             else:
-                hint = suggestion(assignment.key, {*self._aliases.values(), *self._unused})
-                raise InputError(assignment.place, f"unknown key {assignment.key!r}{hint}")
-
-    def override(self, overrides: Mapping[str, str]) -> None:
-        """Take in what the command line says; what is not a key of the format may be an option."""
+                hint = suggestion(given.key, {*aliases.values(), *unused})
+                raise InputError(given.place, f"unknown key {given.key!r}{hint}")
         for key, value in overrides.items():
-            plain = plain_key(key)
-            if plain in self._aliases:
-                self._found[self._aliases[plain]] = Assignment(f"--{key}", value, COMMAND_LINE)
+            if (plain := plain_key(key)) in aliases:
+                self._found[aliases[plain]] = Assignment(f"--{key}", value, COMMAND_LINE)
             else:
                 self._options[key.replace("-", "_")] = parsed_value(value)
 

@@ -65,7 +65,6 @@ def read_irace_scenario(path: Path, overrides: Mapping[str, str]) -> ScenarioFil
     aliases = {plain_key(word): word for word in (*_USED, *_REFUSED)}
     aliases["trials"] = "maxExperiments"
     unused = {plain_key(word) for word in _UNUSED} - {"trials"}
-    known = Assignments(path, (path.resolve().parent, Path.cwd()), aliases, unused)
     assignments = list(read_assignments(read_text(path), path, signs="=|<-"))
     for assignment in assignments:
         if not _LITERAL.match(assignment.value) and plain_key(assignment.key) in aliases:
@@ -74,8 +73,8 @@ def read_irace_scenario(path: Path, overrides: Mapping[str, str]) -> ScenarioFil
                 f"{assignment.key} must be a text in quotes, a number or TRUE or FALSE but is "
                 f"{assignment.value!r}: R expressions are not evaluated",
             )
-    known.add_all(iter(assignments))
-    known.override(overrides)
+    folders = (path.resolve().parent, Path.cwd())
+    known = Assignments(path, folders, assignments, overrides, aliases=aliases, unused=unused)
     for key in _REFUSED:
         if found := known.get(key):
             raise InputError(found.place, f"{found.key} is not supported")
