@@ -247,12 +247,15 @@ class _Writer:
             return None
         lower, upper = (int(bound) for bound in parameter.bounds)
         (value,) = expression.values
-        if expression.operator == "<":
-            span = range(lower, value)
-        elif expression.operator == ">":
-            span = range(value + 1, upper + 1)
-        else:
-            span = range(lower, upper + 1)
+        ends = {
+            "<": (lower, value),
+            "<=": (lower, value + 1),
+            ">": (value + 1, upper + 1),
+            ">=": (value, upper + 1),
+            "!=": (lower, upper + 1),
+        }
+        span = range(*ends[expression.operator])
         if len(span) > LONGEST_LIST:
             return None
-        return Comparison(expression.name, "in", tuple(v for v in span if v != value))
+        kept = (v for v in span if v != value or expression.operator != "!=")
+        return Comparison(expression.name, "in", tuple(kept))
