@@ -16,8 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from acband_configspace.cli.errors import (
     COMMAND_LINE,
     ExitCode,
@@ -42,7 +40,6 @@ from acband_configspace.cli.spaces.formats import (
     read_space,
     write_space,
 )
-from acband_configspace.runlog.verdict import Verdict
 from acband_configspace.runlog.words import counted
 
 Argument = Callable[[argparse.ArgumentParser], object]
@@ -325,10 +322,13 @@ def validate(arguments: argparse.Namespace) -> None:
     instances = scenario_file.test_instances or scenario_file.instances
     default = dict(scenario_file.space.get_default_configuration())
     with _apart(scenario_file, workers=arguments.workers) as facade:
-        costs = [_costs(facade.validate(values, instances)) for values in (incumbent, default)]
+        own, other = (facade.validate(values, instances) for values in (incumbent, default))
     what = "unseen instances" if scenario_file.test_instances else "training instances"
-    compared = Verdict.of(
-        *costs,
+    from acband_configspace.smac_plugin.validation import TestResults
+
+    compared = TestResults.of(
+        own,
+        other,
         what="fresh seeds" if instances is None else what,
         racing=scenario_file.racing,
         par=scenario_file.par,
@@ -336,10 +336,6 @@ def validate(arguments: argparse.Namespace) -> None:
         is_default=incumbent == default,
     )
     print(compared)
-
-
-def _costs(validation: Any) -> tuple[float, ...]:
-    return tuple(float(np.max(trial.value.cost)) for trial in validation.trials)
 
 
 def _how_to_show(parser: argparse.ArgumentParser) -> None:

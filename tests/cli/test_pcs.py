@@ -154,7 +154,8 @@ def test_bounds_of_all_kinds_become_lists_in_the_old_format(
     clause: Any, forbidden: list[int]
 ) -> None:
     n, a = Integer("n", (1, 5), default=3), Categorical("a", ["x", "y"], default="y")
-    space = ConfigurationSpace(space=[n, a])
+    space = ConfigurationSpace()
+    space.add(n, a)
     space.add(ForbiddenAndConjunction(ForbiddenEqualsClause(a, "x"), clause(n, 3)))
     written = write_pcs(space, new=False).text
     listed = [line for line in written.splitlines() if line.startswith("{")]
