@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from acband_configspace.runlog.estimates import Estimate
 from acband_configspace.runlog.played import PlayedEpoch, PlayedGroup, PlayedRound
@@ -87,10 +88,20 @@ class Point:
     tooltip: str
 
 
+Legend = Sequence[tuple[str, str]]
+"""Kinds of marks (classes of the page's style) and what they mean."""
+
+
 @dataclass(frozen=True, slots=True)
 class CostChart:
     """What the incumbent is estimated to cost, over the time of the run."""
 
+    kind: ClassVar[str] = "costs"
+    legend: ClassVar[Legend] = (
+        ("line", "the best incumbent so far"),
+        ("band", "± 2 standard errors"),
+        ("default-line", "the default"),
+    )
     x_label: str
     y_label: str
     x_ticks: Sequence[Tick]
@@ -241,11 +252,14 @@ class Span:
 class BarChart:
     """A bar for each round, with a part of it."""
 
+    kind: ClassVar[str] = "bars"
+    says: ClassVar[str] = "A bar for each round."
     y_label: str
     x_label: str
     y_ticks: Sequence[Tick]
     bars: Sequence[Bar]
     spans: Sequence[Span]
+    legend: Legend
 
 
 #: What dots stand for.
@@ -282,6 +296,8 @@ class Path:
 class DotChart:
     """Who met whom and who went on: a column for each round."""
 
+    kind: ClassVar[str] = "dots"
+    says: ClassVar[str] = "A column for each round; dots that touch are a group."
     x_label: str
     columns: Sequence[tuple[float, PlayedRound]]
     """The place of each round."""
@@ -297,6 +313,11 @@ class DotChart:
         """The kinds of dots that occur."""
         found = {dot.kind for dot in self.dots}
         return [kind for kind in KINDS if kind in found]
+
+    @property
+    def legend(self) -> Legend:
+        """What they mean."""
+        return [(kind, KINDS[kind]) for kind in self.kinds]
 
 
 def elimination_chart(run: Run) -> DotChart | BarChart:
@@ -315,7 +336,14 @@ def elimination_chart(run: Run) -> DotChart | BarChart:
         text += f", among them {run.label(run.incumbent)}" if leads else ""
         inner = 0.0 if round_.is_open or not n_on else y(n_on)
         bars.append(Bar(left, width, y(n_in), inner, text, round_.is_open, leads))
-    return _bar_chart(run, "configurations", y, bars)
+    undecided = [("open-bar", "undecided")] if any(bar.is_open for bar in bars) else []
+    legend = [
+        ("outer", "in the round"),
+        ("inner", "of these, went on"),
+        *undecided,
+        ("incumbent", "today's incumbent was among them"),
+    ]
+    return _bar_chart(run, "configurations", y, bars, legend)
 
 
 def races_chart(run: Run) -> BarChart:
@@ -334,10 +362,10 @@ def races_chart(run: Run) -> BarChart:
         )
         for left, width, round_ in columns
     ]
-    return _bar_chart(run, "races", y, bars)
+    return _bar_chart(run, "races", y, bars, [("outer", "races at most"), ("inner", "races run")])
 
 
-def _bar_chart(run: Run, what: str, y: Scale, bars: Sequence[Bar]) -> BarChart:
+def _bar_chart(run: Run, what: str, y: Scale, bars: Sequence[Bar], legend: Legend) -> BarChart:
     ticks = [value for value in y.ticks(most=5, whole=True) if value == round(value)]
     return BarChart(
         y_label=f"{what}{' (log scale)' if y.log else ''}",
@@ -345,6 +373,7 @@ def _bar_chart(run: Run, what: str, y: Scale, bars: Sequence[Bar]) -> BarChart:
         y_ticks=[Tick(y(value), f"{value:,.0f}") for value in ticks],
         bars=bars,
         spans=_spans(run),
+        legend=legend,
     )
 
 
