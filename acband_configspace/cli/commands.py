@@ -399,9 +399,9 @@ def convert(arguments: argparse.Namespace) -> None:
     written = write_space(space, path, format_name=target)
     path.write_text(written.text, encoding="utf-8")
     print(f"{path}: {counted(len(space), 'parameter')} as {target}")
-    for text in written.beside.values():
+    if written.forbidden:
         beside = forbidden_beside(path)
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(written.forbidden, encoding="utf-8")
         print(f"{beside}: what is forbidden, for irace's forbiddenFile")
     for note in written.notes:
         print(f"note: {note}")

@@ -134,6 +134,11 @@ def cost_chart(run: Run) -> CostChart | None:
     x = _time_scale([lead.since for lead, _, _ in steps], run.elapsed)
     ends = [*(lead.since for lead, _, _ in steps[1:]), run.elapsed]
     spans = [(x(lead.since), x(end)) for (lead, _, _), end in zip(steps, ends, strict=True)]
+
+    def corners(costs: Sequence[float]) -> list[str]:
+        pairs = zip(spans, map(y, costs), strict=True)
+        return [f"{at} {100 - height:.3f}" for span, height in pairs for at in span]
+
     points = [
         Point(
             x(lead.since),
@@ -150,8 +155,8 @@ def cost_chart(run: Run) -> CostChart | None:
         y_label=f"estimated mean {objective}{' (log scale)' if y.log else ''}",
         x_ticks=[Tick(x(value), seconds(value)) for value in _time_ticks(x)],
         y_ticks=[Tick(y(value), number(value)) for value in y.ticks(most=5)],
-        line=_step_path(spans, [y(best) for best in bests]),
-        band=_band_path(spans, [y(low) for low in lows], [y(high) for high in highs]),
+        line=f"M{'L'.join(corners(bests))}",
+        band=f"M{'L'.join([*corners(highs), *reversed(corners(lows))])}Z",
         points=points,
         default_at=None if default is None else y(default.mean),
         default_label="" if default is None else f"default: {_estimated(default)}",
@@ -199,27 +204,6 @@ _ROUND_DURATIONS = (
     10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400, 172800,
     *(86400 * factor for factor in (5, 10, 20, 50, 100)),
 )  # fmt: skip
-
-
-def _step_path(spans: Sequence[tuple[float, float]], heights: Sequence[float]) -> str:
-    parts: list[str] = []
-    for (start, end), height in zip(spans, heights, strict=True):
-        parts.append(f"{'L' if parts else 'M'}{start} {100 - height:.3f}H{end}")
-    return "".join(parts)
-
-
-def _band_path(
-    spans: Sequence[tuple[float, float]], lows: Sequence[float], highs: Sequence[float]
-) -> str:
-    upper = [
-        f"{start} {100 - high:.3f}L{end} {100 - high:.3f}"
-        for (start, end), high in zip(spans, highs, strict=True)
-    ]
-    lower = [
-        f"{end} {100 - low:.3f}L{start} {100 - low:.3f}"
-        for (start, end), low in reversed(list(zip(spans, lows, strict=True)))
-    ]
-    return f"M{'L'.join([*upper, *lower])}Z"
 
 
 # --- rounds -----------------------------------------------------------------------------------

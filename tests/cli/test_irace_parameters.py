@@ -105,7 +105,7 @@ def test_errors_name_the_line(line: str, message: str) -> None:
 def test_round_trip() -> None:
     space = read_irace(PARAMETERS, "f")
     written = write_irace(space)
-    again = read_irace(written.text + "[forbidden]\n" + written.beside["forbidden.txt"], "g")
+    again = read_irace(written.text + "[forbidden]\n" + written.forbidden, "g")
     assert write_irace(again) == written
     assert again == space
 

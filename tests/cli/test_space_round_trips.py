@@ -123,7 +123,7 @@ def test_irace(tmp_path: Path, space: ConfigurationSpace) -> None:
     path = tmp_path / "parameters.txt"
     written = write_space(space, path, format_name="irace")
     path.write_text(written.text, encoding="utf-8")
-    forbidden_beside(path).write_text(written.beside.get("forbidden.txt", ""), encoding="utf-8")
+    forbidden_beside(path).write_text(written.forbidden, encoding="utf-8")
     again = read_space(path)
     assert len(again) == len(space)
     # ConfigSpace orders by dependence and name: the order in the file tells who is who.

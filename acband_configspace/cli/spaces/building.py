@@ -237,15 +237,13 @@ _CLAUSES: dict[str, Any] = {
 
 # --- back to expressions ----------------------------------------------------------------------
 
-#: By the ends of the classes' names: ConfigSpace has no common way to say what they compare.
-_OPERATORS = {
-    "NotEquals": "!=",
-    "LessThanEquals": "<=",
-    "GreaterThanEquals": ">=",
-    "LessThan": "<",
-    "GreaterThan": ">",
-    "Equals": "==",
-    "In": "in",
+#: All that a space may have.
+_OPERATORS: dict[type[Any], str] = {
+    **{kind: operator for kinds in (_CONDITIONS, _CLAUSES) for operator, kind in kinds.items()},
+    cs.ForbiddenLessThanEqualsClause: "<=",
+    cs.ForbiddenGreaterThanEqualsClause: ">=",
+    cs.ForbiddenLessThanEqualsRelation: "two <=",
+    cs.ForbiddenGreaterThanEqualsRelation: "two >=",
 }
 
 
@@ -268,16 +266,14 @@ def forbidden_of(space: ConfigurationSpace) -> list[Expression]:
 
 def _told(item: Any) -> Expression:
     """Return what a condition or a forbidden clause says."""
-    kind = type(item).__name__.removeprefix("Forbidden")
-    if kind in ("AndConjunction", "OrConjunction"):
-        parts = [_told(part) for part in item.components]
-        return joined(And if kind.startswith("And") else Or, parts)
-    name = kind.removesuffix("Condition").removesuffix("Clause").removesuffix("Relation")
-    if name not in _OPERATORS:
-        raise ValueError(f"unknown kind of condition or forbidden clause: {item!r}")
-    operator = _OPERATORS[name]
-    if kind.endswith("Relation"):
-        return Relation(item.left.name, operator, item.right.name)
-    parameter = item.parent if kind.endswith("Condition") else item.hyperparameter
-    values = tuple(item.values) if operator == "in" else (item.value,)
-    return Comparison(parameter.name, operator, values)
+    match _OPERATORS.get(type(item), "").split():
+        case [("and" | "or") as word]:
+            parts = [_told(part) for part in item.components]
+            return joined(And if word == "and" else Or, parts)
+        case ["two", operator]:
+            return Relation(item.left.name, operator, item.right.name)
+        case [operator]:
+            parameter = item.parent if hasattr(item, "parent") else item.hyperparameter
+            values = tuple(item.values) if operator == "in" else (item.value,)
+            return Comparison(parameter.name, operator, values)
+    raise ValueError(f"unknown kind of condition or forbidden clause: {item!r}")

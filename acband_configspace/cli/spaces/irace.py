@@ -189,8 +189,7 @@ def write_irace(space: ConfigurationSpace) -> Written:
         for name, parameter in parameters.items()
     ]
     clauses = [syntax.write(expression) for expression in forbidden_of(space)]
-    beside = {"forbidden.txt": "\n".join(clauses) + "\n"} if clauses else {}
-    return Written("\n".join(lines) + "\n", tuple(notes), beside)
+    return Written("\n".join(lines) + "\n", tuple(notes), "\n".join([*clauses, ""]))
 
 
 def _r_names(parameters: Mapping[str, Parameter]) -> dict[str, str]:

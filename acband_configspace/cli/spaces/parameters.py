@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -188,8 +188,8 @@ class Written:
     text: str
     notes: tuple[str, ...] = ()
     """What the format does not keep of the space, for people to read."""
-    beside: dict[str, str] = field(default_factory=dict)
-    """Further files that belong to it: from the ending of the name to the text."""
+    forbidden: str = ""
+    """What irace has in a file of its own: the combinations that are forbidden."""
 
 
 def refuse(problems: Sequence[str], format_name: str) -> None:
