@@ -118,8 +118,7 @@ def _space(
     """Return the space, the digits of its reals, and the configurations that are given."""
     path = given.existing("parameterFile", given.text("parameterFile", "./parameters.txt"))
     text = read_text(path)
-    apart = given.file("forbiddenFile") or forbidden_beside(path)
-    forbidden = list(meaningful_lines(read_text(apart), apart)) if apart.exists() else []
+    forbidden = given.file("forbiddenFile") or forbidden_beside(path)
     table = list(_configurations(given))
     first = table[0][0] if table else {}
     space = read_irace(text, path, defaults=first, forbidden=forbidden)

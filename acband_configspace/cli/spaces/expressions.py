@@ -204,7 +204,7 @@ class Simplifier:
     def _compared(self, comparison: Comparison, negate: bool) -> Expression:
         """Return a comparison or its opposite, both for active parameters only."""
         parameter = self._parameters[comparison.name]
-        if parameter.kind in ("integer", "real"):
+        if parameter.is_number:
             return self._numeric(comparison, parameter, negate)
         holds = self._holding(comparison, parameter)
         chosen = tuple(v for v in parameter.values if (v in holds) is not negate)
@@ -218,7 +218,7 @@ class Simplifier:
                 "ConfigSpace has no such condition"
             )
         for name in (left, right):
-            if self._parameters[name].kind not in ("integer", "real"):
+            if not self._parameters[name].is_number:
                 raise ExpressionError(f"{left} {relation.operator} {right}: {name} is not a number")
         operator = NEGATED[relation.operator] if negate else relation.operator
         return joined(Or, [Relation(left, o, right) for o in EITHER.get(operator, (operator,))])
@@ -226,7 +226,7 @@ class Simplifier:
     def never(self, name: str) -> Expression:
         """Return what no configuration fulfils: an active parameter with two values at once."""
         parameter = self._parameters[name]
-        if parameter.kind in ("integer", "real"):
+        if parameter.is_number:
             ends = [_comparison(parameter, "==", bound) for bound in parameter.bounds]
         else:
             ends = [Comparison(name, "in", (parameter.values[i],)) for i in (0, -1)]

@@ -10,7 +10,7 @@ from typing import Any
 from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, located, suggestion
-from acband_configspace.cli.files import Line, meaningful_lines, read_text
+from acband_configspace.cli.files import Line, read_text
 from acband_configspace.cli.spaces.building import Draft
 from acband_configspace.cli.spaces.irace import looks_like_irace, read_irace, write_irace
 from acband_configspace.cli.spaces.parameters import Kind, Parameter, Written
@@ -49,9 +49,7 @@ def read_space(path: Path, *, format_name: str | None = None) -> ConfigurationSp
         return _native(path, format_name)
     if format_name != "irace":
         return read_pcs(text, path)
-    beside = forbidden_beside(path)
-    forbidden = list(meaningful_lines(read_text(beside), beside)) if beside.exists() else []
-    return read_irace(text, path, forbidden=forbidden)
+    return read_irace(text, path, forbidden=forbidden_beside(path))
 
 
 def format_of(path: Path, text: str) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
-from acband_configspace.cli.files import Line, meaningful_lines, split_values
+from acband_configspace.cli.files import Line, meaningful_lines, read_text, split_values
 from acband_configspace.cli.spaces.building import Draft, conditions_of, forbidden_of
 from acband_configspace.cli.spaces.expressions import Syntax
 from acband_configspace.cli.spaces.parameters import (
@@ -19,6 +19,7 @@ from acband_configspace.cli.spaces.parameters import (
     Kind,
     Parameter,
     Written,
+    as_number,
     lost,
     number_text,
     parameter_of,
@@ -52,15 +53,17 @@ def read_irace(
     source: Path | str,
     *,
     defaults: Mapping[str, Any] | None = None,
-    forbidden: Sequence[Line] = (),
+    forbidden: Path | None = None,
 ) -> ConfigurationSpace:
     """Return the space of a ``parameters.txt``.
 
     irace has no defaults: ``defaults``, the first of the given configurations, say, are taken for
-    them. ``forbidden`` are lines of a file of their own, beside those in ``[forbidden]``. How
+    them. ``forbidden`` is a file, if it is there, beside what is in ``[forbidden]``. How
     parameters are passed (irace's switches) is kept in their ``meta``.
     """
-    draft = Draft(forbidden=list(forbidden))
+    draft = Draft()
+    if forbidden is not None and forbidden.exists():
+        draft.forbidden += meaningful_lines(read_text(forbidden), forbidden)
     for section, line in _sections(text, source):
         if section == "forbidden":
             draft.forbidden.append(line)
@@ -124,14 +127,22 @@ def _parameter(line: Line, defaults: Mapping[str, Any]) -> tuple[Parameter, str 
     transformation = transformation.strip()
     if transformation not in ("", "log") or (transformation and kind in ("categorical", "ordinal")):
         raise InputError(line.place, f"{name}: the type {match['type']!r} is not known")
-    condition = match["condition"]
-    values = split_values(match["domain"])
-    parameter = Parameter(
-        name, kind, values=tuple(values), log=transformation == "log", switch=switch
-    )
-    if kind in ("integer", "real"):
-        parameter = replace(parameter, values=(), bounds=_bounds(name, values, line.place))
-    return _with_default(parameter, defaults.get(name), line.place), condition
+    values, default = split_values(match["domain"]), defaults.get(name)
+    if kind in ("categorical", "ordinal"):
+        default = None if default is None else str(default)
+        parameter = Parameter(name, kind, tuple(values), default=default, switch=switch)
+    else:
+        if default is not None and math.isnan(as_number(default)):
+            raise InputError(line.place, f"the default of {name} is not a number: {default!r}")
+        parameter = Parameter(
+            name,
+            kind,
+            bounds=_bounds(name, values, line.place),
+            default=None if default is None else as_number(default),
+            log=transformation == "log",
+            switch=switch,
+        )
+    return parameter, match["condition"]
 
 
 def _bounds(name: str, texts: Sequence[str], place: Place) -> tuple[float, float]:
@@ -145,19 +156,6 @@ def _bounds(name: str, texts: Sequence[str], place: Place) -> tuple[float, float
             f"the bounds of {name} must be two numbers but are {' and '.join(texts)}: bounds that "
             "depend on other parameters are not supported, since ConfigSpace has none",
         ) from None
-
-
-def _with_default(parameter: Parameter, default: Any, place: Place) -> Parameter:
-    if default is None:
-        return parameter
-    if parameter.kind in ("integer", "real"):
-        try:
-            return replace(parameter, default=float(default))
-        except ValueError:
-            raise InputError(
-                place, f"the default of {parameter.name} is not a number: {default!r}"
-            ) from None
-    return replace(parameter, default=str(default))
 
 
 def write_irace(space: ConfigurationSpace) -> Written:
@@ -231,19 +229,15 @@ def _digits_needed(parameter: Parameter) -> int:
 
 
 def _line(name: str, parameter: Parameter, condition: str | None) -> str:
-    letter = parameter.kind[0]
-    integer = parameter.kind == "integer"
-    if parameter.kind in ("categorical", "ordinal"):
-        domain = ", ".join(f'"{value_text(value)}"' for value in parameter.values)
-    else:
-        domain = ", ".join(number_text(bound, integer=integer) for bound in parameter.bounds)
-        letter += ",log" if parameter.log else ""
+    letter = f"{parameter.kind[0]},log" if parameter.log else parameter.kind[0]
+    values = parameter.bounds if parameter.is_number else parameter.values
+    domain = ", ".join(_r_value(parameter, value) for value in values)
     switch = f"--{parameter.name}=" if parameter.switch is None else parameter.switch
     tail = "" if condition is None else f" | {condition}"
     return f'{name} "{switch}" {letter} ({domain}){tail}'
 
 
 def _r_value(parameter: Parameter, value: Any) -> str:
-    if parameter.kind in ("categorical", "ordinal"):
-        return f'"{value_text(value)}"'
-    return number_text(value, integer=parameter.kind == "integer")
+    if parameter.is_number:
+        return number_text(value, integer=parameter.kind == "integer")
+    return f'"{value_text(value)}"'

@@ -44,6 +44,11 @@ class Parameter:
     switch: str | None = None
     """What irace writes before the value."""
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it has bounds instead of values."""
+        return self.kind in ("integer", "real")
+
     def to_hyperparameter(self) -> AnyHyperparameter:
         """Return it as ConfigSpace has it.
 
@@ -55,7 +60,7 @@ class Parameter:
         if not self.name:
             raise ValueError("a parameter must have a name")
         meta: dict[Hashable, Any] | None = None if self.switch is None else {SWITCH: self.switch}
-        if self.kind in ("integer", "real"):
+        if self.is_number:
             return self._number(meta)
         self._check_values()
         default = self.values[0] if self.default is None else self.default

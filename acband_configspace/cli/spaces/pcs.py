@@ -166,7 +166,7 @@ def _quoted(text: str) -> str:
 def _line(parameter: Parameter, *, new: bool) -> str:
     name, integer = _quoted(parameter.name), parameter.kind == "integer"
     type_ = f" {parameter.kind}" if new else ""
-    if parameter.kind in ("categorical", "ordinal"):
+    if not parameter.is_number:
         values = ", ".join(_quoted(value_text(value)) for value in parameter.values)
         return f"{name}{type_} {{{values}}} [{_quoted(value_text(parameter.default))}]"
     lower, upper = (number_text(bound, integer=integer) for bound in parameter.bounds)
