@@ -80,30 +80,27 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {
-        "class_of": _class_of,
-        "counted": counted,
-        "seconds": seconds,
-        "thousands": "{:,}".format,
-    }
-    environment.globals |= {
-        "MOST_ROWS": MOST_ROWS,
-        "MOST_CONFIGURATIONS": MOST_CONFIGURATIONS,
-        "cost_chart": cost_chart,
-        "elimination_chart": elimination_chart,
-        "races_chart": races_chart,
-        "shown_epochs": shown_epochs,
-        "changed": _changed,
-        "planned": _planned,
-        "frequent_errors": _frequent_errors,
-        "value_rows": _value_rows,
-        "lead_rows": _lead_rows,
-        "epoch_rows": _epoch_rows,
-        "round_rows": _round_rows,
-        "end_rows": _end_rows,
-        "configuration_rows": _configuration_rows,
-        "setting_rows": _setting_rows,
-    }
+    environment.filters.update(
+        class_of=_class_of, counted=counted, seconds=seconds, thousands="{:,}".format
+    )
+    environment.globals.update(
+        MOST_ROWS=MOST_ROWS,
+        MOST_CONFIGURATIONS=MOST_CONFIGURATIONS,
+        cost_chart=cost_chart,
+        elimination_chart=elimination_chart,
+        races_chart=races_chart,
+        shown_epochs=shown_epochs,
+        changed=_changed,
+        planned=_planned,
+        frequent_errors=_frequent_errors,
+        value_rows=_value_rows,
+        lead_rows=_lead_rows,
+        epoch_rows=_epoch_rows,
+        round_rows=_round_rows,
+        end_rows=_end_rows,
+        configuration_rows=_configuration_rows,
+        setting_rows=_setting_rows,
+    )
     return environment
 
 

@@ -131,9 +131,10 @@ def _space(
 
 def _configurations(given: Assignments) -> Iterator[tuple[dict[str, str], Place]]:
     path = given.file("configurationsFile")
-    rows = () if path is None else meaningful_lines(read_text(path), path)
+    if path is None:
+        return
     names: tuple[str, ...] = ()
-    for row in rows:
+    for row in meaningful_lines(read_text(path), path):
         values = words_of(row.text, row.place)
         if not names:
             names = values
