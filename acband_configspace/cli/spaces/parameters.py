@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -57,10 +58,10 @@ class Parameter:
         ValueError
             If the values, bounds and default do not go together; the message says how.
         """
-        if not self.name:
-            raise ValueError("a parameter must have a name")
+        _must(bool(self.name), "a parameter must have a name")
         meta: dict[Hashable, Any] | None = None if self.switch is None else {SWITCH: self.switch}
         if self.is_number:
+            self._check_bounds()
             return self._number(meta)
         self._check_values()
         default = self.values[0] if self.default is None else self.default
@@ -69,7 +70,6 @@ class Parameter:
         return CategoricalHyperparameter(self.name, self.values, default_value=default, meta=meta)
 
     def _number(self, meta: dict[Hashable, Any] | None) -> AnyHyperparameter:
-        self._check_bounds()
         lower, upper = self.bounds
         cast = int if self.kind == "integer" else float
         if lower == upper:
@@ -87,44 +87,32 @@ class Parameter:
         )
 
     def _check_values(self) -> None:
-        if not self.values:
-            raise ValueError(f"{self.name} must have at least one value")
-        if len(set(self.values)) < len(self.values):
-            twice = next(v for i, v in enumerate(self.values) if v in self.values[:i])
-            raise ValueError(f"{self.name} lists the value {twice!r} twice")
-        if self.default is not None and self.default not in self.values:
-            listed = ", ".join(map(str, self.values))
-            raise ValueError(
-                f"the default of {self.name} must be one of {listed} but is {self.default}"
-            )
+        name, values, default = self.name, self.values, self.default
+        _must(bool(values), f"{name} must have at least one value")
+        for value, times in Counter(values).items():
+            _must(times == 1, f"{name} lists the value {value!r} twice")
+        listed = f"one of {', '.join(map(str, values))}"
+        known = default is None or default in values
+        _must(known, f"the default of {name} must be {listed} but is {default}")
 
     def _check_bounds(self) -> None:
-        lower, upper = self.bounds
-        if not (math.isfinite(lower) and math.isfinite(upper)):
-            raise ValueError(f"the bounds of {self.name} must be finite")
-        if lower > upper:
-            raise ValueError(
-                f"the bounds of {self.name} must be in order but are {lower:g} and {upper:g}"
-            )
-        if self.kind == "integer" and not all(float(b).is_integer() for b in self.bounds):
-            raise ValueError(
-                f"the bounds of {self.name} must be whole numbers but are {lower:g} and {upper:g}"
-            )
-        if self.log and lower <= 0:
-            raise ValueError(
-                f"the bounds of {self.name} must be positive on a log scale but start at {lower:g}"
-            )
-        if self.default is None:
-            return
-        if not lower <= self.default <= upper:
-            raise ValueError(
-                f"the default of {self.name} must lie in [{lower:g}, {upper:g}] but is "
-                f"{self.default:g}"
-            )
-        if self.kind == "integer" and not float(self.default).is_integer():
-            raise ValueError(
-                f"the default of {self.name} must be a whole number but is {self.default:g}"
-            )
+        (lower, upper), default, integer = self.bounds, self.default, self.kind == "integer"
+        bounds, given = f"the bounds of {self.name} must be", f"but are {lower:g} and {upper:g}"
+        _must(math.isfinite(lower) and math.isfinite(upper), f"{bounds} finite")
+        _must(lower <= upper, f"{bounds} in order {given}")
+        whole = not integer or all(float(bound).is_integer() for bound in self.bounds)
+        _must(whole, f"{bounds} whole numbers {given}")
+        positive = not self.log or lower > 0
+        _must(positive, f"{bounds} positive on a log scale but start at {lower:g}")
+        if default is not None:
+            what, given = f"the default of {self.name} must", f"but is {default:g}"
+            _must(lower <= default <= upper, f"{what} lie in [{lower:g}, {upper:g}] {given}")
+            _must(not integer or float(default).is_integer(), f"{what} be a whole number {given}")
+
+
+def _must(holds: bool, message: str) -> None:
+    if not holds:
+        raise ValueError(message)
 
 
 def parameter_of(hyperparameter: AnyHyperparameter) -> Parameter:
