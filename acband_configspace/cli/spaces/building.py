@@ -30,9 +30,6 @@ from acband_configspace.cli.spaces.parameters import AnyHyperparameter, Paramete
 #: How many random configurations are tried to find one that is not forbidden.
 TRIES = 2_000
 
-Parameters = dict[str, tuple[Parameter, Place]]
-"""By their names, with their places."""
-
 
 @dataclass(frozen=True)
 class Placed:
@@ -47,17 +44,18 @@ class Placed:
 class Draft:
     """A space while its file is being read: expressions are texts until all names are known."""
 
-    parameters: Parameters = field(default_factory=dict)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
     conditions: list[tuple[str, Line]] = field(default_factory=list)
     """Each with its child."""
     forbidden: list[Line] = field(default_factory=list)
 
-    def add(self, parameter: Parameter, place: Place) -> None:
+    def add(self, parameter: Parameter) -> None:
         """Add a parameter, which must be described once."""
-        if parameter.name in self.parameters:
-            before = self.parameters[parameter.name][1].line
-            raise InputError(place, f"{parameter.name} is described in line {before} already")
-        self.parameters[parameter.name] = parameter, place
+        name, before = parameter.name, self.parameters.get(parameter.name)
+        if before is not None:
+            line = before.place.line
+            raise InputError(parameter.place, f"{name} is described in line {line} already")
+        self.parameters[name] = parameter
 
     def build(
         self,
@@ -89,7 +87,7 @@ class Draft:
 
 
 def build_space(
-    parameters: Parameters,
+    parameters: Mapping[str, Parameter],
     conditions: Sequence[Placed] = (),
     forbidden: Sequence[Placed] = (),
     *,
@@ -106,15 +104,14 @@ def build_space(
     as_in_r : bool
         Conditions mean what they mean in R: see :class:`.Simplifier`.
     """
-    known = {name: parameter for name, (parameter, _) in parameters.items()}
     hyperparameters: dict[str, AnyHyperparameter] = {}
-    for name, (parameter, place) in parameters.items():
-        with located(place, ValueError, TypeError, OverflowError):
+    for name, parameter in parameters.items():
+        with located(parameter.place, ValueError, TypeError, OverflowError):
             hyperparameters[name] = parameter.to_hyperparameter()
     active: dict[str, Expression] = {}
     for one in conditions:
         active[one.child] = joined(And, [active.get(one.child, True), one.expression])
-    simple = Simplifier(known, active, as_in_r=as_in_r)
+    simple = Simplifier(parameters, active, as_in_r=as_in_r)
     added_conditions = list(_conditions(conditions, hyperparameters, simple))
     clauses = [
         (clause, one.place)
@@ -134,8 +131,7 @@ def build_space(
             which = "nearly all configurations" if free_defaults else "the default configuration"
             raise InputError(where, f"this forbids {which}")
         retold = {
-            n: (replace(p, default=chosen.get(n, p.default)), place)
-            for n, (p, place) in parameters.items()
+            n: replace(p, default=chosen.get(n, p.default)) for n, p in parameters.items()
         }
         return build_space(retold, conditions, forbidden, as_in_r=as_in_r)
     space.add(*(clause for clause, _ in clauses))

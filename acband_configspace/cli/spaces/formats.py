@@ -119,7 +119,7 @@ def read_inline(table: Mapping[str, tuple[Any, Place]]) -> ConfigurationSpace:
             raise InputError(
                 place, f'{name} must be {{ range = [1, 10] }} or {{ values = ["a", "b"] }}, say'
             )
-        draft.add(_parameter(name, value, place), place)
+        draft.add(_parameter(name, value, place))
         if "when" in value:
             draft.conditions.append((name, Line(str(value["when"]), place)))
     if not draft.parameters:
@@ -140,7 +140,7 @@ def _parameter(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
             raise InputError(place, f"{name}: values must be a list but got {values!r}")
         kind: Kind = "ordinal" if value.get("ordered") else "categorical"
         chosen = tuple(_as_text(v) for v in values)
-        return Parameter(name, kind, values=chosen, default=_as_text(default))
+        return Parameter(name, kind, chosen, default=_as_text(default), place=place)
     bounds = value["range"]
     if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):
         raise InputError(place, f"{name}: range must be two numbers but got {bounds!r}")
@@ -153,6 +153,7 @@ def _parameter(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
         bounds=(bounds[0], bounds[1]),
         default=default,
         log=bool(value.get("log", False)),
+        place=place,
     )
 
 

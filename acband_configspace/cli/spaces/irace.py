@@ -71,7 +71,7 @@ def read_irace(
             _check_global(line)
         else:
             parameter, condition = _parameter(line, defaults or {})
-            draft.add(parameter, line.place)
+            draft.add(parameter)
             if condition is not None:
                 draft.conditions.append((parameter.name, Line(condition, line.place)))
     return draft.build(
@@ -130,7 +130,9 @@ def _parameter(line: Line, defaults: Mapping[str, Any]) -> tuple[Parameter, str 
     values, default = split_values(match["domain"]), defaults.get(name)
     if kind in ("categorical", "ordinal"):
         default = None if default is None else str(default)
-        parameter = Parameter(name, kind, tuple(values), default=default, switch=switch)
+        parameter = Parameter(
+            name, kind, tuple(values), default=default, switch=switch, place=line.place
+        )
     else:
         if default is not None and math.isnan(as_number(default)):
             raise InputError(line.place, f"the default of {name} is not a number: {default!r}")
@@ -141,6 +143,7 @@ def _parameter(line: Line, defaults: Mapping[str, Any]) -> tuple[Parameter, str 
             default=None if default is None else as_number(default),
             log=transformation == "log",
             switch=switch,
+            place=line.place,
         )
     return parameter, match["condition"]
 

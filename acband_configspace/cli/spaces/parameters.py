@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,6 +19,8 @@ from ConfigSpace.hyperparameters import (
     UniformFloatHyperparameter,
     UniformIntegerHyperparameter,
 )
+
+from acband_configspace.cli.errors import COMMAND_LINE, Place
 
 AnyHyperparameter = Hyperparameter[Any, Any]
 Kind = Literal["categorical", "ordinal", "integer", "real"]
@@ -44,6 +46,8 @@ class Parameter:
     log: bool = False
     switch: str | None = None
     """What irace writes before the value."""
+    place: Place = field(default=COMMAND_LINE, compare=False, repr=False)
+    """Where it is described."""
 
     @property
     def is_number(self) -> bool:

@@ -59,7 +59,7 @@ def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
     draft = Draft()
     for line in meaningful_lines(text, source):
         if match := _PARAMETER.match(line.text):
-            draft.add(_parameter(match, line.place), line.place)
+            draft.add(_parameter(match, line.place))
         elif line.text.startswith("{") and line.text.endswith("}"):
             draft.forbidden.append(Line(line.text[1:-1], line.place))
         elif match := re.match(r'^("[^"]*"|[^\s|"]+)\s*\|(.*)', line.text):
@@ -75,7 +75,7 @@ def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
     odd_names = odd_names_of(known)
 
     def is_value(name: str, word: str) -> bool:
-        values = known[name][0].values
+        values = known[name].values
         return word in values if values else not math.isnan(as_number(word))
 
     return draft.build(
@@ -103,12 +103,13 @@ def _parameter(match: re.Match[str], place: Place) -> Parameter:
         raise InputError(place, f"the domain of a parameter of type {kind} must be {brackets}")
     if in_braces:
         values = tuple(split_values(match["domain"][1:-1]))
-        return Parameter(name, kind, values=values, default=unquoted(match["default"]))
+        return Parameter(name, kind, values, default=unquoted(match["default"]), place=place)
     bounds = [_number(name, part, place) for part in match["domain"][1:-1].split(",")]
     if len(bounds) != 2:
         raise InputError(place, f"{name} must have two bounds but has {len(bounds)}")
     default = _number(name, match["default"], place)
-    return Parameter(name, kind, bounds=(bounds[0], bounds[1]), default=default, log=log)
+    lower, upper = bounds
+    return Parameter(name, kind, bounds=(lower, upper), default=default, log=log, place=place)
 
 
 def _number(name: str, text: str, place: Place) -> float:
