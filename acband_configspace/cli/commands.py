@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import logging
 import shlex
@@ -178,29 +177,30 @@ def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
     """Connect to the cluster that was asked for, if any; each of SLURM's jobs gets ``cores``."""
     if arguments.scheduler and arguments.slurm:
         raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
+    if not arguments.scheduler and not arguments.slurm:
+        yield None
+        return
+    from distributed import Client
+
     if arguments.scheduler:
-        distributed: Any = importlib.import_module("dask.distributed")
         try:
-            client = distributed.Client(arguments.scheduler, timeout=30)
+            client = Client(arguments.scheduler, timeout=30)
         except (OSError, ValueError) as error:
             raise InputError(COMMAND_LINE, f"--scheduler {arguments.scheduler}: {error}") from None
         with client:
             yield client
-    elif arguments.slurm:
-        if find_spec("dask_jobqueue") is None:
-            raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
-        distributed = importlib.import_module("dask.distributed")
-        jobqueue: Any = importlib.import_module("dask_jobqueue")
-        # Each job is one worker with room for one race, or one trial.
-        cluster = jobqueue.SLURMCluster(
-            queue=arguments.slurm, cores=cores, processes=1, memory=f"{2 * cores} GB"
-        )
-        with cluster:
-            cluster.scale(jobs=arguments.workers or 1)
-            with distributed.Client(cluster) as client:
-                yield client
-    else:
-        yield None
+        return
+    if find_spec("dask_jobqueue") is None:
+        raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
+    from dask_jobqueue import SLURMCluster
+
+    # Each job is one worker with room for one race, or one trial.
+    with SLURMCluster(
+        queue=arguments.slurm, cores=cores, processes=1, memory=f"{2 * cores} GB"
+    ) as cluster:
+        cluster.scale(jobs=arguments.workers or 1)
+        with Client(cluster) as client:
+            yield client
 
 
 @command(SCENARIO, WORKERS, SEED)
