@@ -8,6 +8,7 @@ lines; so they are not used here.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from pathlib import Path
@@ -212,24 +213,26 @@ class _Writer:
     def forbidden(self, expression: Expression) -> list[str]:
         clauses = self._as_equalities(expression)
         if clauses is not None:
-            return ["{" + ", ".join(f"{_quoted(n)}={v}" for n, v in c) + "}" for c in clauses]
+            return clauses
         if self._new:
-            return ["{" + self._syntax.write(expression) + "}"]
+            return [f"{{{self._syntax.write(expression)}}}"]
         self._problems.append(f"the forbidden combination {self._syntax.write(expression)}")
         return []
 
-    def _as_equalities(self, expression: Expression) -> list[list[tuple[str, str]]] | None:
+    def _as_equalities(self, expression: Expression) -> list[str] | None:
         """Return clauses of "=" that say the same, a product over the values, if that is short."""
-        combined: list[list[tuple[str, str]]] = [[]]
+        choices: list[list[str]] = []
         for part in expression.parts if isinstance(expression, And) else (expression,):
             if self._new and isinstance(part, Comparison) and part.operator not in ("in", "=="):
                 return None
             listed = self._listed(part)
-            if listed is None or len(combined) * len(listed.values) > LONGEST_LIST:
+            if listed is None:
                 return None
-            texts = [(listed.name, _quoted(value_text(value))) for value in listed.values]
-            combined = [[*clause, text] for clause in combined for text in texts]
-        return combined
+            name = _quoted(listed.name)
+            choices.append([f"{name}={_quoted(value_text(value))}" for value in listed.values])
+        if math.prod(map(len, choices)) > LONGEST_LIST:
+            return None
+        return [f"{{{', '.join(clause)}}}" for clause in itertools.product(*choices)]
 
     def _listed(self, expression: Expression) -> Comparison | None:
         """Return the same as an "in", if the values can be listed."""
