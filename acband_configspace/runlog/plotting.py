@@ -7,7 +7,6 @@ directory, as a :class:`~acband_configspace.runlog.replay.Run`, or as its facade
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -19,10 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from acband_configspace.core.schedule import Schedule, sufficient_budget
 from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.runlog.charts import KINDS, DotChart, dot_chart
-from acband_configspace.runlog.replay import Run
-
-AnyRun = Run | str | Path | object
-"""A run, its directory, or its facade."""
+from acband_configspace.runlog.replay import AnyRun, Run
 
 #: Colours that those who cannot tell red from green can tell apart, on screen and in print.
 WINNER, SURVIVOR, DROPPED, OPEN = "#d55e00", "#0072b2", "#9fa8b2", "#e69f00"

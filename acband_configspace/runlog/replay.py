@@ -66,7 +66,7 @@ class Run:
         return cls(directory, recorded, recorded.finished or _finished(directory), statistic)
 
     @classmethod
-    def of(cls, source: Run | str | Path | object) -> Run:
+    def of(cls, source: AnyRun) -> Run:
         """Return the run that is meant by a run, its directory, or a facade."""
         if isinstance(source, Run):
             return source
@@ -210,6 +210,10 @@ class Run:
         failed = counted(self.comparison.n_default_failed, "instance")
         failures = f" The default failed on {failed}." if self.comparison.n_default_failed else ""
         return f"{name} {compared}.{failures}"
+
+
+AnyRun = Run | str | Path | object
+"""A run, its directory, or its facade."""
 
 
 @dataclass(frozen=True, slots=True)

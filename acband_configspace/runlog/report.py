@@ -10,7 +10,6 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
@@ -26,7 +25,7 @@ from acband_configspace.runlog.charts import (
 )
 from acband_configspace.runlog.estimates import Lead
 from acband_configspace.runlog.played import PlayedEpoch, PlayedRound
-from acband_configspace.runlog.replay import FATES, Run, Trial
+from acband_configspace.runlog.replay import FATES, AnyRun, Run, Trial
 from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.runlog.words import counted, number, seconds
 
@@ -53,7 +52,7 @@ _MEANING = {
 Row = list[object]
 
 
-def html_report(run: Run | str | Path | object) -> str:
+def html_report(run: AnyRun) -> str:
     """Return the page about a run, finished or not.
 
     Parameters
