@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-import ConfigSpace as cs
+import ConfigSpace
 import numpy as np
 from ConfigSpace import ConfigurationSpace
 
@@ -210,25 +210,25 @@ def _built(
 
 
 _CONDITIONS: dict[str, Any] = {
-    "and": cs.AndConjunction,
-    "or": cs.OrConjunction,
-    "in": cs.InCondition,
-    "==": cs.EqualsCondition,
-    "!=": cs.NotEqualsCondition,
-    "<": cs.LessThanCondition,
-    ">": cs.GreaterThanCondition,
+    "and": ConfigSpace.AndConjunction,
+    "or": ConfigSpace.OrConjunction,
+    "in": ConfigSpace.InCondition,
+    "==": ConfigSpace.EqualsCondition,
+    "!=": ConfigSpace.NotEqualsCondition,
+    "<": ConfigSpace.LessThanCondition,
+    ">": ConfigSpace.GreaterThanCondition,
 }
 #: ConfigSpace's "or equal" clauses hold for parameters that are not active; these do not.
 _CLAUSES: dict[str, Any] = {
-    "and": cs.ForbiddenAndConjunction,
-    "or": cs.ForbiddenOrConjunction,
-    "in": cs.ForbiddenInClause,
-    "==": cs.ForbiddenEqualsClause,
-    "<": cs.ForbiddenLessThanClause,
-    ">": cs.ForbiddenGreaterThanClause,
-    "two ==": cs.ForbiddenEqualsRelation,
-    "two <": cs.ForbiddenLessThanRelation,
-    "two >": cs.ForbiddenGreaterThanRelation,
+    "and": ConfigSpace.ForbiddenAndConjunction,
+    "or": ConfigSpace.ForbiddenOrConjunction,
+    "in": ConfigSpace.ForbiddenInClause,
+    "==": ConfigSpace.ForbiddenEqualsClause,
+    "<": ConfigSpace.ForbiddenLessThanClause,
+    ">": ConfigSpace.ForbiddenGreaterThanClause,
+    "two ==": ConfigSpace.ForbiddenEqualsRelation,
+    "two <": ConfigSpace.ForbiddenLessThanRelation,
+    "two >": ConfigSpace.ForbiddenGreaterThanRelation,
 }
 
 # --- back to expressions ----------------------------------------------------------------------
@@ -236,10 +236,10 @@ _CLAUSES: dict[str, Any] = {
 #: All that a space may have.
 _OPERATORS: dict[type[Any], str] = {
     **{kind: operator for kinds in (_CONDITIONS, _CLAUSES) for operator, kind in kinds.items()},
-    cs.ForbiddenLessThanEqualsClause: "<=",
-    cs.ForbiddenGreaterThanEqualsClause: ">=",
-    cs.ForbiddenLessThanEqualsRelation: "two <=",
-    cs.ForbiddenGreaterThanEqualsRelation: "two >=",
+    ConfigSpace.ForbiddenLessThanEqualsClause: "<=",
+    ConfigSpace.ForbiddenGreaterThanEqualsClause: ">=",
+    ConfigSpace.ForbiddenLessThanEqualsRelation: "two <=",
+    ConfigSpace.ForbiddenGreaterThanEqualsRelation: "two >=",
 }
 
 
