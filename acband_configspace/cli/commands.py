@@ -192,7 +192,7 @@ def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
         return
     if find_spec("dask_jobqueue") is None:
         raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
-    from dask_jobqueue import SLURMCluster
+    from dask_jobqueue.slurm import SLURMCluster
 
     # Each job is one worker with room for one race, or one trial.
     with SLURMCluster(

@@ -178,8 +178,8 @@ class Estimator:
         proportion to their size.
         """
         squares, degrees = 0.0, 0
-        for number in others:
-            pairs = pairs_of(self._known, number, self._incumbent, with_bounds=False)
+        for other in others:
+            pairs = pairs_of(self._known, other, self._incumbent, with_bounds=False)
             if len(pairs) > 1:
                 differences = (pairs.first - pairs.second) / _size(pairs)
                 squares += float(((differences - differences.mean()) ** 2).sum())
@@ -214,7 +214,7 @@ def estimated(known: Known, leaders: Sequence[int]) -> list[Estimated]:
     last = estimates[leaders[-1]]
     best: float | None = None
     curve = []
-    for estimate in (estimates[number] for number in leaders):
+    for estimate in map(estimates.__getitem__, leaders):
         if estimate is not None and last is not None:
             best = min(math.inf if best is None else best, max(estimate.mean, last.mean))
         curve.append(Estimated(estimate, best))

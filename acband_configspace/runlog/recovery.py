@@ -100,10 +100,13 @@ class _Salvage:
                 str(path), 1, f"is damaged, and it says what run this was: start anew ({error})"
             ) from None
         for position, raw in enumerate(lines[1:], 1):
-            try:
-                self._take(position, decoded(raw))
-            except NONSENSE:
-                self.damaged.append(position + 1)
+            self._try(position, raw)
+
+    def _try(self, position: int, raw: bytes) -> None:
+        try:
+            self._take(position, decoded(raw))
+        except NONSENSE:
+            self.damaged.append(position + 1)
 
     def _take(self, position: int, line: Mapping[str, Any]) -> None:
         if "race" not in line:

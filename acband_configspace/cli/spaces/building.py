@@ -130,9 +130,7 @@ def build_space(
         if chosen is None:
             which = "nearly all configurations" if free_defaults else "the default configuration"
             raise InputError(where, f"this forbids {which}")
-        retold = {
-            n: replace(p, default=chosen.get(n, p.default)) for n, p in parameters.items()
-        }
+        retold = {n: replace(p, default=chosen.get(n, p.default)) for n, p in parameters.items()}
         return build_space(retold, conditions, forbidden, as_in_r=as_in_r)
     space.add(*(clause for clause, _ in clauses))
     return space
