@@ -153,7 +153,9 @@ class _Handler(socketserver.StreamRequestHandler):
 
 def _write_files(folder: Path, space: ConfigurationSpace, instances: list[str]) -> None:
     written = write_irace(space)
-    files = {"parameters.txt": written.text, "run.R": SCRIPT, **written.beside}
+    files = {"parameters.txt": written.text, "run.R": SCRIPT}
+    if written.forbidden:
+        files["forbidden.txt"] = written.forbidden
     files["instances.txt"] = "\n".join(name or "the-only-one" for name in instances) + "\n"
     names = [line.split(' "')[0] for line in written.text.splitlines()]
     default = dict(space.get_default_configuration())

@@ -6,14 +6,14 @@ import os
 import re
 import shlex
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from acband_configspace.cli.spaces.parameters import number_text
+from acband_configspace.cli.spaces.parameters import number_text, value_text
 
 #: Values that mean a switch is on, or off.
-ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
+ON, OFF = ("on", "yes", "true"), ("off", "no", "false")
 #: What may be in braces in a command, and what in the text of a parameter.
 COMMAND_FIELDS = ("parameters", "instance", "seed", "cutoff")
 PARAMETER_FIELDS = ("name", "value")
@@ -92,7 +92,9 @@ class TemplateCommand:
         if instance is not None and not any("{instance}" in part for part in template):
             template.append("{instance}")
         if self.shell:
-            return self._shell_words(" ".join(template), known, parameters)
+            known = {name: shlex.quote(value) for name, value in known.items()}
+            known["parameters"] = shlex.join(parameters)
+            return ["/bin/sh", "-c", filled(" ".join(template), known)]
         words: list[str] = []
         for part in template:
             if part == "{parameters}":
@@ -101,18 +103,12 @@ class TemplateCommand:
                 words.append(filled(part, {**known, "parameters": " ".join(parameters)}))
         return words
 
-    def _shell_words(
-        self, template: str, known: Mapping[str, str], parameters: Sequence[str]
-    ) -> list[str]:
-        quoted = {name: shlex.quote(value) for name, value in known.items()}
-        return ["/bin/sh", "-c", filled(template, {**quoted, "parameters": shlex.join(parameters)})]
-
     def _parameter(self, name: str, value: Any) -> list[str]:
-        text = argument_text(value)
+        text = value_text(value)
         template: tuple[str, ...] | None = self.written.get(name)
-        if template is None and self.on is not None and text.lower() in ON[:3]:
+        if template is None and self.on is not None and text.lower() in ON:
             template = self.on
-        if template is None and self.off is not None and text.lower() in OFF[:3]:
+        if template is None and self.off is not None and text.lower() in OFF:
             template = self.off
         values = {"name": name, "value": text}
         return [filled(part, values) for part in template or self.parameter if part]
@@ -210,7 +206,7 @@ class IraceCommand:
     def _text(self, value: Any) -> str:
         if isinstance(value, float):
             return number_text(round(value, self.digits))
-        return argument_text(value)
+        return value_text(value)
 
 
 def _cutoff_text(cutoff: float | None) -> str:
@@ -225,15 +221,8 @@ def path_of(instance: str, folder: str | None) -> str:
     return path if os.path.exists(path) else instance
 
 
-def argument_text(value: Any) -> str:
-    """Return a value as a command line has it."""
-    item = getattr(value, "item", None)  # numpy's numbers and texts
-    value = item() if callable(item) else value
-    return number_text(value) if isinstance(value, float) else str(value)
-
-
 def _name_value_words(values: Values) -> list[str]:
-    return [w for name, value in values.items() for w in (f"-{name}", argument_text(value))]
+    return [w for name, value in values.items() for w in (f"-{name}", value_text(value))]
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import logging
 import shlex
@@ -15,8 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import numpy as np
 
 from acband_configspace.cli.errors import (
     COMMAND_LINE,
@@ -42,7 +39,6 @@ from acband_configspace.cli.spaces.formats import (
     read_space,
     write_space,
 )
-from acband_configspace.runlog.verdict import Verdict, verdict
 from acband_configspace.runlog.words import counted
 
 Argument = Callable[[argparse.ArgumentParser], object]
@@ -170,7 +166,7 @@ def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output
     from acband_configspace.runlog.replay import Run
 
     print(_shown(values))
-    print(verdict(Run.load(output)))
+    print(Run.load(output).verdict)
     print(f"As a command line:\n  {shlex.join(scenario_file.command(values))}")
     if scenario_file.test_instances is not None:
         print(f"Test it beside the default: acband validate {shlex.quote(str(output))}")
@@ -181,29 +177,30 @@ def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
     """Connect to the cluster that was asked for, if any; each of SLURM's jobs gets ``cores``."""
     if arguments.scheduler and arguments.slurm:
         raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
+    if not arguments.scheduler and not arguments.slurm:
+        yield None
+        return
+    from distributed import Client
+
     if arguments.scheduler:
-        distributed: Any = importlib.import_module("dask.distributed")
         try:
-            client = distributed.Client(arguments.scheduler, timeout=30)
+            client = Client(arguments.scheduler, timeout=30)
         except (OSError, ValueError) as error:
             raise InputError(COMMAND_LINE, f"--scheduler {arguments.scheduler}: {error}") from None
         with client:
             yield client
-    elif arguments.slurm:
-        if find_spec("dask_jobqueue") is None:
-            raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
-        distributed = importlib.import_module("dask.distributed")
-        jobqueue: Any = importlib.import_module("dask_jobqueue")
-        # Each job is one worker with room for one race, or one trial.
-        cluster = jobqueue.SLURMCluster(
-            queue=arguments.slurm, cores=cores, processes=1, memory=f"{2 * cores} GB"
-        )
-        with cluster:
-            cluster.scale(jobs=arguments.workers or 1)
-            with distributed.Client(cluster) as client:
-                yield client
-    else:
-        yield None
+        return
+    if find_spec("dask_jobqueue") is None:
+        raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
+    from dask_jobqueue.slurm import SLURMCluster
+
+    # Each job is one worker with room for one race, or one trial.
+    with SLURMCluster(
+        queue=arguments.slurm, cores=cores, processes=1, memory=f"{2 * cores} GB"
+    ) as cluster:
+        cluster.scale(jobs=arguments.workers or 1)
+        with Client(cluster) as client:
+            yield client
 
 
 @command(SCENARIO, WORKERS, SEED)
@@ -325,10 +322,13 @@ def validate(arguments: argparse.Namespace) -> None:
     instances = scenario_file.test_instances or scenario_file.instances
     default = dict(scenario_file.space.get_default_configuration())
     with _apart(scenario_file, workers=arguments.workers) as facade:
-        costs = [_costs(facade.validate(values, instances)) for values in (incumbent, default)]
+        own, other = (facade.validate(values, instances) for values in (incumbent, default))
     what = "unseen instances" if scenario_file.test_instances else "training instances"
-    compared = Verdict.of(
-        *costs,
+    from acband_configspace.smac_plugin.validation import TestResults
+
+    compared = TestResults.of(
+        own,
+        other,
         what="fresh seeds" if instances is None else what,
         racing=scenario_file.racing,
         par=scenario_file.par,
@@ -336,10 +336,6 @@ def validate(arguments: argparse.Namespace) -> None:
         is_default=incumbent == default,
     )
     print(compared)
-
-
-def _costs(validation: Any) -> tuple[float, ...]:
-    return tuple(float(np.max(trial.value.cost)) for trial in validation.trials)
 
 
 def _how_to_show(parser: argparse.ArgumentParser) -> None:
@@ -398,14 +394,14 @@ def convert(arguments: argparse.Namespace) -> None:
     if target is None and path.suffix.lower() == ".txt":
         target = "irace"
     if target is None:
-        raise InputError(Place.of(path), f"give the format with --to: {', '.join(FORMATS)}")
+        raise InputError(Place(path), f"give the format with --to: {', '.join(FORMATS)}")
     space = read_space(arguments.input, format_name=arguments.source)
     written = write_space(space, path, format_name=target)
     path.write_text(written.text, encoding="utf-8")
     print(f"{path}: {counted(len(space), 'parameter')} as {target}")
-    for text in written.beside.values():
+    if written.forbidden:
         beside = forbidden_beside(path)
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(written.forbidden, encoding="utf-8")
         print(f"{beside}: what is forbidden, for irace's forbiddenFile")
     for note in written.notes:
         print(f"note: {note}")
@@ -421,9 +417,9 @@ def new(arguments: argparse.Namespace) -> None:
     """
     try:
         with arguments.output.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE)
+            file.write(TEMPLATE.read_text(encoding="utf-8"))
     except FileExistsError:
-        place = Place.of(arguments.output)
+        place = Place(arguments.output)
         raise InputError(place, "exists already; nothing was written") from None
     print(f"{arguments.output}: edit it, then: acband check {arguments.output}")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,16 +37,11 @@ EXIT_CODES = """exit codes:
 class Place:
     """A place in a user's input: a line of a file, or the command line."""
 
-    source: str
+    source: Path | str
     line: int | None = None
 
-    @classmethod
-    def of(cls, path: Path | str, line: int | None = None) -> Place:
-        """Return a place in a file."""
-        return cls(str(path), line)
-
     def __str__(self) -> str:
-        return self.source if self.line is None else f"{self.source}:{self.line}"
+        return f"{self.source}" if self.line is None else f"{self.source}:{self.line}"
 
 
 #: The place of what is in no file.
@@ -59,6 +55,15 @@ class InputError(ValueError):
         super().__init__(f"{place}: {message}")
         self.place = place
         self.message = message
+
+
+@contextmanager
+def located(place: Place, *kinds: type[Exception]) -> Iterator[None]:
+    """Give errors of these kinds the place of the input that is at fault."""
+    try:
+        yield
+    except kinds as error:
+        raise InputError(place, str(error)) from None
 
 
 class TargetAborted(RuntimeError):  # noqa: N818  # an order, not an error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from acband_configspace.cli.scenario.description import PLENTY, ScenarioFile
 from acband_configspace.core.settings import settings_from
 from acband_configspace.errors import RunDiffersError
 from acband_configspace.smac_plugin.facade import ACBandFacade
-from acband_configspace.smac_plugin.intensifier import OPTIONS, ACBandIntensifier
+from acband_configspace.smac_plugin.intensifier import OPTIONS
 from acband_configspace.smac_plugin.scenario import DEFAULT_N_TRIALS
 
 
@@ -54,34 +53,26 @@ def make_facade(
 ) -> ACBandFacade:
     """Return the facade for a scenario file, with ``output`` as the directory of its run.
 
-    Raises
-    ------
-    InputError
-        If there is no such option, or the facade refuses what it is given.
+    An :class:`InputError` names the place of an option that does not exist, or is refused.
     """
     check_options(scenario_file)
     scenario = _scenario(scenario_file, output, workers=workers)
     default = dict(scenario_file.space.get_default_configuration())
-    words = scenario_file.line.words(default, "", 0, 1.0)
+    program, *_ = scenario_file.line.words(default, "", 0, 1.0)
     try:
+        given = [Configuration(scenario_file.space, values=dict(v)) for v in scenario_file.given]
         return ACBandFacade(
             scenario,
             racing=scenario_file.racing,
             clock=scenario_file.clock,
             par=scenario_file.par,
-            initial_design=ACBandFacade.get_initial_design(
-                scenario,
-                additional_configs=[
-                    Configuration(scenario_file.space, values=dict(values))
-                    for values in scenario_file.given
-                ],
-            ),
+            initial_design=ACBandFacade.get_initial_design(scenario, additional_configs=given),
             overwrite=fresh,
             dask_client=dask_client,
             callbacks=callbacks,
             progress=progress,
             logging_level=logging_level,
-            target_function=words[:1],
+            target_function=[program],
             to_arguments=ProgramArguments(scenario_file.line, scenario_file.cutoff),
             success_codes=scenario_file.success_codes,
             read_result=scenario_file.reader,
@@ -95,13 +86,7 @@ def make_facade(
 
 
 def runs_at_a_time(scenario_file: ScenarioFile) -> int:
-    """Return how many runs there are at a time: the k of a race, or one where nothing races.
-
-    Raises
-    ------
-    InputError
-        If an option of the search is refused.
-    """
+    """Return how many runs there are at a time: the k of a race, or one where nothing races."""
     if not scenario_file.racing:
         return 1
     options = {name: v for name, v in scenario_file.options.items() if name in OPTIONS}
@@ -114,7 +99,7 @@ def runs_at_a_time(scenario_file: ScenarioFile) -> int:
 def _refused(scenario_file: ScenarioFile, error: Exception) -> InputError:
     """Return what is wrong with an option, with its place."""
     option = str(error).partition(" ")[0]
-    place = scenario_file.option_places.get(option, Place.of(scenario_file.path))
+    place = scenario_file.option_places.get(option, Place(scenario_file.path))
     return InputError(place, str(error))
 
 
@@ -142,16 +127,9 @@ def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None)
     return scenario
 
 
-def option_names() -> list[str]:
-    """Return the options of the facade that a scenario may give."""
-    parameters = inspect.signature(ACBandIntensifier.__init__).parameters
-    named = [name for name in parameters if name not in ("self", "scenario", "seed")]
-    return [*named, "grace", "worker_timeout"]
-
-
 def check_options(scenario_file: ScenarioFile) -> None:
     """Refuse options that do not exist, with the nearest one that does."""
-    known = option_names()
+    known = (*OPTIONS, "grace", "worker_timeout")
     for name in scenario_file.options:
         if name not in known:
             place = scenario_file.option_places[name]

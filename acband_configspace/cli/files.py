@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,12 +32,12 @@ def read_text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(Place.of(path), f"cannot be read: {error.strerror}") from None
+        raise InputError(Place(path), f"cannot be read: {error.strerror}") from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(Place.of(path, line), "is not UTF-8; save the file as UTF-8") from None
+        raise InputError(Place(path, line), "is not UTF-8; save the file as UTF-8") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -45,23 +46,15 @@ def meaningful_lines(text: str, source: Path | str) -> Iterator[Line]:
     for number, raw in enumerate(text.split("\n"), 1):
         line = without_comment(raw).strip()
         if line:
-            yield Line(line, Place.of(source, number))
+            yield Line(line, Place(source, number))
 
 
 def without_comment(line: str) -> str:
     """Return a line up to the first ``#`` outside double quotes."""
-    if "#" not in line:
-        return line
-    if '"' not in line:
-        return line[: line.index("#")]
-    quoted = False
-    for index, character in enumerate(line):
-        if character == '"':
-            quoted = not quoted
-        elif character == "#" and not quoted:
-            return line[:index]
-    # A lone quote, an inch sign in a comment, say, protects nothing.
-    return line[: line.index("#")] if quoted else line
+    end = next(_outside_quotes(line, "#"), None)
+    if end is None and line.count('"') % 2:
+        return line.partition("#")[0]  # a lone quote, an inch sign, say, protects nothing
+    return line[:end]
 
 
 def unquoted(text: str) -> str:
@@ -74,17 +67,15 @@ def unquoted(text: str) -> str:
 
 def split_values(text: str) -> list[str]:
     """Return the values of a list with commas; those in double quotes may contain commas."""
-    if '"' not in text:
-        return [unquoted(part) for part in text.split(",")]
-    parts, start, quoted = [], 0, False
-    for index, character in enumerate(text):
-        if character == '"':
-            quoted = not quoted
-        elif character == "," and not quoted:
-            parts.append(text[start:index])
-            start = index + 1
-    parts.append(text[start:])
-    return [unquoted(part) for part in parts]
+    commas = [*_outside_quotes(text, ",")]
+    starts, ends = [0, *(comma + 1 for comma in commas)], [*commas, len(text)]
+    return [unquoted(text[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def _outside_quotes(text: str, sign: str) -> Iterator[int]:
+    """Yield where a sign is outside double quotes; a quote that is never closed goes on."""
+    found = re.finditer(rf'"[^"]*"?|{sign}', text)
+    return (match.start() for match in found if match[0] == sign)
 
 
 def locate(name: str, folders: Sequence[Path]) -> Path:
@@ -103,30 +94,23 @@ class ListedInstance:
     """What follows the name."""
 
 
-def listed_names(path: Path) -> list[str]:
-    """Return the lines of a file, each an instance, spaces within it included."""
-    lines = (line.strip() for line in read_text(path).split("\n"))
-    names = list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
-    if not names:
-        raise InputError(Place.of(path), "lists no instance")
-    return names
-
-
-def listed_instances(path: Path, *, comments: bool = False) -> list[ListedInstance]:
-    """Return the instances of a file whose lines may say more than the name.
+def listed_instances(
+    path: Path, *, comments: bool = False, names_only: bool = False
+) -> list[ListedInstance]:
+    """Return the instances of a file.
 
     A name with spaces is in quotes; what follows it belongs to the instance, except for
-    ``comments`` after a ``#``.
+    ``comments`` after a ``#``. With ``names_only`` a line is a name, spaces within it included.
     """
     found: dict[str, ListedInstance] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):
         text = (without_comment(line) if comments else line).strip()
         if not text or text.startswith("#"):
             continue
-        name, rest = _split(text, Place.of(path, number))
+        name, rest = (text, "") if names_only else _split(text, Place(path, number))
         found.setdefault(name, ListedInstance(name, rest))
     if not found:
-        raise InputError(Place.of(path), "lists no instance")
+        raise InputError(Place(path), "lists no instance")
     return list(found.values())
 
 
@@ -154,10 +138,10 @@ def files_in(folder: Path) -> list[str]:
     try:
         entries = sorted(e.name for e in os.scandir(folder) if e.is_file())
     except OSError as error:
-        raise InputError(Place.of(folder), f"cannot be read: {error.strerror}") from None
+        raise InputError(Place(folder), f"cannot be read: {error.strerror}") from None
     names = [name for name in entries if not name.startswith(".")]
     if not names:
-        raise InputError(Place.of(folder), "has no files that could be instances")
+        raise InputError(Place(folder), "has no files that could be instances")
     return names
 
 
@@ -177,4 +161,4 @@ def found_instances(text: str, base: Path, place: Place) -> list[str]:
         return names
     if not path.exists():
         raise InputError(place, f"there is no file or folder {text!r} in {base}")
-    return listed_names(path)
+    return [instance.name for instance in listed_instances(path, names_only=True)]

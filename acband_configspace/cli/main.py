@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from acband_configspace._version import __version__
@@ -40,7 +40,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         from acband_configspace.benchmark.__main__ import main as benchmark
 
         return benchmark(words[1:])
-    return _guarded(lambda: _run(words))
+    try:
+        return _run(words)
+    except KeyboardInterrupt:
+        print("\ninterrupted; started again, a run continues where it stopped", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone: acband show RUN | head
+        sys.stderr.close()
+        return ExitCode.DONE
+    except Exception as error:  # said in one line, with an exit code of its own
+        code = None if sys.flags.dev_mode else _exit_code(error)  # python -X dev: show where
+        if code is None:
+            raise
+        print(f"error: {_message(error)}", file=sys.stderr)
+        return code
 
 
 def _run(words: list[str]) -> int:
@@ -77,26 +90,6 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     # For the list only: its arguments are its own.
     commands.add_parser(_BENCHMARK, help="The benchmarks of this package.", add_help=False)
     return parser, parsers
-
-
-def _guarded(command: Callable[[], int]) -> int:
-    """Run a command; what goes wrong is said in one line, with an exit code of its own."""
-    try:
-        return command()
-    except KeyboardInterrupt:
-        print("\ninterrupted; started again, a run continues where it stopped", file=sys.stderr)
-        return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone: acband show RUN | head
-        sys.stderr.close()
-        return ExitCode.DONE
-    except Exception as error:
-        if sys.flags.dev_mode:  # python -X dev: show where
-            raise
-        code = _exit_code(error)
-        if code is None:
-            raise
-        print(f"error: {_message(error)}", file=sys.stderr)
-        return code
 
 
 def _message(error: Exception) -> str:

@@ -139,9 +139,9 @@ class PatternResult:
     def __call__(self, text: str, code: int) -> ScriptReport | None:
         """Return the report; without a match the run has crashed."""
         matches = list(re.finditer(self.pattern, text, re.MULTILINE))
-        last = matches[-1] if matches else None
-        if last is None:
+        if not matches:
             return _crash(f"exited with code {code}; nothing it printed matches {self.pattern!r}")
+        last = matches[-1]
         groups = last.groupdict()
         found = groups["cost"] if "cost" in groups else last[1 if last.re.groups else 0]
         cost = _number(found)

@@ -53,7 +53,7 @@ def refuse_other_target(directory: Path, scenario_file: ScenarioFile) -> None:
     if differences:
         listing = "".join(f"\n  before: {old}\n  now:    {new}" for old, new in differences)
         raise InputError(
-            Place.of(directory),
+            Place(directory),
             "this run was started with another target; use --output for a run of its own, or "
             f"--fresh to start anew{listing}",
         )
@@ -89,11 +89,11 @@ def read_origin(directory: Path) -> Origin:
         )
     except FileNotFoundError:
         raise InputError(
-            Place.of(directory),
+            Place(directory),
             f"was not made by 'acband run': it has no {RECORD}; give the scenario with --scenario",
         ) from None
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise InputError(Place.of(path), f"cannot be read: {error!r}") from None
+        raise InputError(Place(path), f"cannot be read: {error!r}") from None
 
 
 def scenario_of_run(
@@ -116,7 +116,7 @@ def scenario_of_run(
         os.chdir(origin.folder)
         return read_scenario(origin.scenario, {**origin.overrides, **changes})
     except FileNotFoundError as error:
-        raise InputError(Place.of(directory), f"its folder is gone: {error.filename}") from None
+        raise InputError(Place(directory), f"its folder is gone: {error.filename}") from None
     finally:
         os.chdir(here)
 

@@ -2,8 +2,8 @@
 
 ==================  =========================================================================
 ``journal``         written as the run goes; ``records`` its lines, ``lock``, ``recovery``
-``replay``          a run, its journal played through the engine; ``rounds`` who met whom in it
-``estimates``       how good those are that have led; ``verdict`` beside the default, in words
+``replay``          a run, its journal played through the engine; ``played`` who met whom in it
+``estimates``       how good those are that have led; ``verdict`` on test instances; ``words``
 ``report``          one HTML page, with its ``charts``; ``plotting`` by matplotlib; ``csv``
 ==================  =========================================================================
 """

@@ -10,10 +10,11 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from acband_configspace.runlog.estimates import Estimate
+from acband_configspace.runlog.played import PlayedEpoch, PlayedGroup, PlayedRound
 from acband_configspace.runlog.replay import Run
-from acband_configspace.runlog.rounds import PlayedEpoch, PlayedGroup, PlayedRound
 from acband_configspace.runlog.words import counted, number, seconds
 
 #: More dots than this in a column cannot be told apart: then there are bars.
@@ -45,46 +46,34 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Return the place of a value, in per cent from the low end."""
-        low, high, value = (
-            (math.log(v) for v in (self.low, self.high, max(value, self.low)))
-            if self.log
-            else (self.low, self.high, value)
-        )
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = map(math.log, (low, high, max(value, low)))
         share = (value - low) / (high - low) if high > low else 0.5
         return round(100 * min(1.0, max(0.0, share)), 3)
 
     def ticks(self, *, most: int = 6, whole: bool = False) -> list[float]:
         """Return round values to mark, about ``most`` of them at most."""
+        low, high, span = self.low, self.high, self.high - self.low
         if self.log:
-            return _log_ticks(self.low, self.high, most)
-        return _linear_ticks(self.low, self.high, most, whole=whole)
+            exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+            sets = ((1, 2, 5), (1, 3), (1,))
+            return self.few_of([[f * 10.0**e for e in exponents for f in fs] for fs in sets], most)
+        if span <= 0:
+            return [low]
+        step = 10.0 ** math.floor(math.log10(span / most))
+        step *= next(factor for factor in (1, 2, 5, 10, 20) if span / (step * factor) <= most)
+        step = max(1.0, step) if whole else step
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        return [n * step for n in range(first, last + 1)]
 
-
-def _linear_ticks(low: float, high: float, most: int, *, whole: bool) -> list[float]:
-    span = high - low
-    if span <= 0:
-        return [low]
-    step = 10.0 ** math.floor(math.log10(span / most))
-    step = next(step * factor for factor in (1, 2, 5, 10, 20) if span / (step * factor) <= most)
-    if whole:
-        step = max(1.0, step)
-    first = math.ceil(low / step - 1e-9)
-    return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def _log_ticks(low: float, high: float, most: int) -> list[float]:
-    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    sets = [[f * 10.0**e for e in exponents for f in fs] for fs in ((1, 2, 5), (1, 3), (1,))]
-    return _few_enough(sets, low, high, most)
-
-
-def _few_enough(sets: Iterable[Sequence[float]], low: float, high: float, most: int) -> list[float]:
-    """Return what lies within the bounds of the first set with at most ``most`` of it."""
-    for values in sets:
-        ticks = [value for value in values if low <= value <= high]
-        if len(ticks) <= most:
-            return ticks
-    return ticks[:: math.ceil(len(ticks) / most)]
+    def few_of(self, sets: Iterable[Sequence[float]], most: int) -> list[float]:
+        """Return what lies on the axis of the first set with at most ``most`` of it."""
+        for values in sets:
+            ticks = [value for value in values if self.low <= value <= self.high]
+            if len(ticks) <= most:
+                return ticks
+        return ticks[:: math.ceil(len(ticks) / most)]
 
 
 # --- the incumbent's cost over time -----------------------------------------------------------
@@ -99,10 +88,20 @@ class Point:
     tooltip: str
 
 
+Legend = Sequence[tuple[str, str]]
+"""Kinds of marks (classes of the page's style) and what they mean."""
+
+
 @dataclass(frozen=True, slots=True)
 class CostChart:
     """What the incumbent is estimated to cost, over the time of the run."""
 
+    kind: ClassVar[str] = "costs"
+    legend: ClassVar[Legend] = (
+        ("line", "the best incumbent so far"),
+        ("band", "± 2 standard errors"),
+        ("default-line", "the default"),
+    )
     x_label: str
     y_label: str
     x_ticks: Sequence[Tick]
@@ -119,21 +118,27 @@ class CostChart:
 
 def cost_chart(run: Run) -> CostChart | None:
     """Return the chart; None if nobody leads yet."""
-    known = [(lead, lead.estimate, lead.best) for lead in run.leads]
-    steps = [(lead, e, best) for lead, e, best in known if e is not None and best is not None]
+    steps = [
+        (lead, lead.estimate, lead.best)
+        for lead in run.leads
+        if lead.estimate is not None and lead.best is not None
+    ]
     if not steps:
         return None
-    comparison = run.comparison
-    default = None if comparison is None else comparison.default_estimate
-    errors = [2 * (e.error or 0.0) for _, e, _ in steps]
+    default = None if run.comparison is None else run.comparison.default_estimate
     bests = [best for _, _, best in steps]
-    lows = [best - error for best, error in zip(bests, errors, strict=True)]
-    highs = [best + error for best, error in zip(bests, errors, strict=True)]
-    values = [*bests, *((default.mean,) if default is not None else ())]
+    lows = [best - 2 * (e.error or 0.0) for _, e, best in steps]
+    highs = [best + 2 * (e.error or 0.0) for _, e, best in steps]
+    values = bests if default is None else [*bests, default.mean]
     y = _cost_scale(values, lows, highs)
     x = _time_scale([lead.since for lead, _, _ in steps], run.elapsed)
     ends = [*(lead.since for lead, _, _ in steps[1:]), run.elapsed]
     spans = [(x(lead.since), x(end)) for (lead, _, _), end in zip(steps, ends, strict=True)]
+
+    def corners(costs: Sequence[float]) -> list[str]:
+        pairs = zip(spans, map(y, costs), strict=True)
+        return [f"{at} {100 - height:.3f}" for span, height in pairs for at in span]
+
     points = [
         Point(
             x(lead.since),
@@ -150,8 +155,8 @@ def cost_chart(run: Run) -> CostChart | None:
         y_label=f"estimated mean {objective}{' (log scale)' if y.log else ''}",
         x_ticks=[Tick(x(value), seconds(value)) for value in _time_ticks(x)],
         y_ticks=[Tick(y(value), number(value)) for value in y.ticks(most=5)],
-        line=_step_path(spans, [y(best) for best in bests]),
-        band=_band_path(spans, [y(low) for low in lows], [y(high) for high in highs]),
+        line=f"M{'L'.join(corners(bests))}",
+        band=f"M{'L'.join([*corners(highs), *reversed(corners(lows))])}Z",
         points=points,
         default_at=None if default is None else y(default.mean),
         default_label="" if default is None else f"default: {_estimated(default)}",
@@ -190,9 +195,7 @@ def _time_ticks(scale: Scale, most: int = 6) -> list[float]:
         unit = next(u for u in (86400, 3600, 60, 1) if u == 1 or scale.high >= 2 * u)
         in_units = Scale(scale.low / unit, scale.high / unit)
         return [unit * value for value in in_units.ticks(most=most)]
-    return _few_enough(
-        [_ROUND_DURATIONS[::step] for step in (1, 2, 3)], scale.low, scale.high, most
-    )
+    return scale.few_of((_ROUND_DURATIONS[::step] for step in (1, 2, 3)), most)
 
 
 #: From a thousandth of a second to a hundred days.
@@ -201,27 +204,6 @@ _ROUND_DURATIONS = (
     10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400, 172800,
     *(86400 * factor for factor in (5, 10, 20, 50, 100)),
 )  # fmt: skip
-
-
-def _step_path(spans: Sequence[tuple[float, float]], heights: Sequence[float]) -> str:
-    parts: list[str] = []
-    for (start, end), height in zip(spans, heights, strict=True):
-        parts.append(f"{'L' if parts else 'M'}{start} {100 - height:.3f}H{end}")
-    return "".join(parts)
-
-
-def _band_path(
-    spans: Sequence[tuple[float, float]], lows: Sequence[float], highs: Sequence[float]
-) -> str:
-    upper = [
-        f"{start} {100 - high:.3f}L{end} {100 - high:.3f}"
-        for (start, end), high in zip(spans, highs, strict=True)
-    ]
-    lower = [
-        f"{end} {100 - low:.3f}L{start} {100 - low:.3f}"
-        for (start, end), low in reversed(list(zip(spans, lows, strict=True)))
-    ]
-    return f"M{'L'.join([*upper, *lower])}Z"
 
 
 # --- rounds -----------------------------------------------------------------------------------
@@ -254,11 +236,14 @@ class Span:
 class BarChart:
     """A bar for each round, with a part of it."""
 
+    kind: ClassVar[str] = "bars"
+    says: ClassVar[str] = "A bar for each round."
     y_label: str
     x_label: str
     y_ticks: Sequence[Tick]
     bars: Sequence[Bar]
     spans: Sequence[Span]
+    legend: Legend
 
 
 #: What dots stand for.
@@ -295,6 +280,8 @@ class Path:
 class DotChart:
     """Who met whom and who went on: a column for each round."""
 
+    kind: ClassVar[str] = "dots"
+    says: ClassVar[str] = "A column for each round; dots that touch are a group."
     x_label: str
     columns: Sequence[tuple[float, PlayedRound]]
     """The place of each round."""
@@ -311,15 +298,21 @@ class DotChart:
         found = {dot.kind for dot in self.dots}
         return [kind for kind in KINDS if kind in found]
 
+    @property
+    def legend(self) -> Legend:
+        """What they mean."""
+        return [(kind, KINDS[kind]) for kind in self.kinds]
+
 
 def elimination_chart(run: Run) -> DotChart | BarChart:
     """Return who went on: dots for a small run, bars for a large one."""
-    rounds = _shown_rounds(run)
-    if max(len(round_.in_play) for round_ in rounds) <= MOST_DOTS:
+    columns = _columns(run)
+    sizes = [len(round_.in_play) for *_, round_ in columns]
+    if max(sizes) <= MOST_DOTS:
         return dot_chart(run)
-    y = _count_scale([len(round_.in_play) for round_ in rounds])
+    y = _count_scale(sizes)
     bars = []
-    for left, width, round_ in _columns(run):
+    for left, width, round_ in columns:
         n_in, n_on = len(round_.in_play), len(round_.remaining)
         went = "open who goes on" if round_.is_open else f"{n_on:,} went on"
         text = f"{_round_name(run, round_)}: {counted(n_in, 'configuration')}, {went}"
@@ -327,12 +320,20 @@ def elimination_chart(run: Run) -> DotChart | BarChart:
         text += f", among them {run.label(run.incumbent)}" if leads else ""
         inner = 0.0 if round_.is_open or not n_on else y(n_on)
         bars.append(Bar(left, width, y(n_in), inner, text, round_.is_open, leads))
-    return _bar_chart(run, "configurations", y, bars)
+    undecided = [("open-bar", "undecided")] if any(bar.is_open for bar in bars) else []
+    legend = [
+        ("outer", "in the round"),
+        ("inner", "of these, went on"),
+        *undecided,
+        ("incumbent", "today's incumbent was among them"),
+    ]
+    return _bar_chart(run, "configurations", y, bars, legend)
 
 
 def races_chart(run: Run) -> BarChart:
     """Return how many races each round may have taken and how many it took."""
-    y = _count_scale([round_.n_planned_races for round_ in _shown_rounds(run)])
+    columns = _columns(run)
+    y = _count_scale([round_.n_planned_races for *_, round_ in columns])
     bars = [
         Bar(
             left,
@@ -343,12 +344,12 @@ def races_chart(run: Run) -> BarChart:
             f"{counted(round_.n_planned_races, 'race')}",
             is_open=False,
         )
-        for left, width, round_ in _columns(run)
+        for left, width, round_ in columns
     ]
-    return _bar_chart(run, "races", y, bars)
+    return _bar_chart(run, "races", y, bars, [("outer", "races at most"), ("inner", "races run")])
 
 
-def _bar_chart(run: Run, what: str, y: Scale, bars: Sequence[Bar]) -> BarChart:
+def _bar_chart(run: Run, what: str, y: Scale, bars: Sequence[Bar], legend: Legend) -> BarChart:
     ticks = [value for value in y.ticks(most=5, whole=True) if value == round(value)]
     return BarChart(
         y_label=f"{what}{' (log scale)' if y.log else ''}",
@@ -356,6 +357,7 @@ def _bar_chart(run: Run, what: str, y: Scale, bars: Sequence[Bar]) -> BarChart:
         y_ticks=[Tick(y(value), f"{value:,.0f}") for value in ticks],
         bars=bars,
         spans=_spans(run),
+        legend=legend,
     )
 
 
@@ -378,45 +380,43 @@ def shown_epochs(run: Run) -> list[PlayedEpoch]:
     return epochs[::-1]
 
 
-def _shown_rounds(run: Run) -> list[PlayedRound]:
-    return [round_ for epoch in shown_epochs(run) for round_ in epoch.rounds]
-
-
-def _columns(run: Run) -> Iterator[tuple[float, float, PlayedRound]]:
-    """Yield the place of each round; there is a gap after each epoch."""
+def _columns(run: Run) -> list[tuple[float, float, PlayedRound]]:
+    """Return the place of each round; there is a gap after each epoch."""
     epochs = shown_epochs(run)
     total = sum(len(epoch.rounds) for epoch in epochs) + 0.5 * (len(epochs) - 1)
-    left = 0.0
+    columns, left = [], 0.0
     for epoch in epochs:
         for round_ in epoch.rounds:
-            yield round(100 * left / total, 3), round(100 / total, 3), round_
+            columns.append((round(100 * left / total, 3), round(100 / total, 3), round_))
             left += 1
         left += 0.5
+    return columns
 
 
 def _spans(run: Run) -> list[Span]:
     columns = iter(_columns(run))
-    spans = []
     epochs = shown_epochs(run)
     step = math.ceil(len(epochs) / MOST_NAMES)
+    spans = []
     for number_, epoch in enumerate(epochs):
         own = list(itertools.islice(columns, len(epoch.rounds)))
         left, right = own[0][0], own[-1][0] + own[-1][1]
-        label = "playoff" if epoch.is_playoff else _short_name(run, epoch.pass_number, epoch.index)
-        spans.append(Span(left, round(right - left, 3), "" if number_ % step else label))
+        label = "" if number_ % step else _short_name(run, epoch)
+        spans.append(Span(left, round(right - left, 3), label))
     return spans
 
 
-def _short_name(run: Run, pass_number: int, epoch: int) -> str:
+def _short_name(run: Run, epoch: PlayedEpoch) -> str:
+    if epoch.is_playoff:
+        return "playoff"
     if run.header.settings.memory:
-        return f"{pass_number}"
-    return f"{epoch}" if len(run.plans) == 1 else f"{pass_number}.{epoch}"
+        return f"{epoch.pass_number}"
+    return f"{epoch.index}" if len(run.plans) == 1 else f"{epoch.pass_number}.{epoch.index}"
 
 
 def _x_label(run: Run) -> str:
-    if run.header.settings.memory:
-        return "passes, and within each its rounds"
-    return "epochs, and within each its rounds"
+    parts = "passes" if run.header.settings.memory else "epochs"
+    return f"{parts}, and within each its rounds"
 
 
 def _round_name(run: Run, round_: PlayedRound) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from acband_configspace.core.ends import End
-from acband_configspace.runlog.replay import Run, Trial
+from acband_configspace.runlog.replay import AnyRun, Run, Trial
 
 _COLUMNS = [
     "race", "pass", "epoch", "round", "group", "index", "instance", "seed", "configuration",
@@ -16,7 +16,7 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
-def write_trials(run: Run | str | Path | object, path: str | Path) -> None:
+def write_trials(run: AnyRun, path: str | Path) -> None:
     """Write a line per trial: its place in the run, its end, and its configuration's values.
 
     Parameters

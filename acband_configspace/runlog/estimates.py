@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,8 +13,9 @@ import numpy as np
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.statistics import Floats
-from acband_configspace.runlog.records import RaceRecord
+from acband_configspace.runlog.records import RaceRecord, TrialRecord
 from acband_configspace.runlog.verdict import ENOUGH_PAIRS, paired_interval, ratio_of_means
+from acband_configspace.runlog.words import counted, gain, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +75,23 @@ class Known(Protocol):
 class Costs:
     """What the races of a journal say about configurations on instances."""
 
-    def __init__(self) -> None:
+    def __init__(self, races: Iterable[RaceRecord]) -> None:
         self._known: dict[int, dict[InstanceKey, float]] = {}
         self._bounds: dict[int, dict[InstanceKey, float]] = {}
-        self._n_failed: dict[int, int] = {}
-
-    @classmethod
-    def of(cls, races: Iterable[RaceRecord]) -> Costs:
-        """Return what is known from races."""
-        costs = cls()
+        self.n_failed: Counter[int] = Counter()
+        """On how many instances each configuration failed or met a limit."""
         for race in races:
-            costs.add(race)
-        return costs
+            for racer, trial in zip(race.racers, race.trials, strict=True):
+                self._add(race.key, racer, trial)
 
-    def add(self, race: RaceRecord) -> None:
-        """Take in a race."""
-        for racer, trial in zip(race.racers, race.trials, strict=True):
-            if trial.end is End.CANCELLED:
-                continue
-            table = self._bounds if trial.end is End.LOST else self._known
-            own = table.setdefault(racer, {})
-            if trial.end is End.LOST:
-                own[race.key] = max(trial.cost, own.get(race.key, -math.inf))
-                continue
-            if trial.end is not End.FINISHED and race.key not in own:
-                self._n_failed[racer] = self._n_failed.get(racer, 0) + 1
-            own[race.key] = trial.cost
-
-    def n_met(self, configuration: int) -> int:
-        """Return on how many instances the cost is known."""
-        return len(self._known.get(configuration, {}))
-
-    def n_failed(self, configuration: int) -> int:
-        """Return on how many of these it failed or met a limit."""
-        return self._n_failed.get(configuration, 0)
+    def _add(self, key: InstanceKey, racer: int, trial: TrialRecord) -> None:
+        if trial.end is End.LOST:
+            own = self._bounds.setdefault(racer, {})
+            own[key] = max(trial.cost, own.get(key, -math.inf))
+        elif trial.end is not End.CANCELLED:
+            own = self._known.setdefault(racer, {})
+            self.n_failed[racer] += trial.end is not End.FINISHED and key not in own
+            own[key] = trial.cost
 
     def costs(self, configuration: int) -> Mapping[InstanceKey, float]:
         """Return the costs of a configuration that are known, by instance."""
@@ -128,12 +113,11 @@ def own_costs(known: Known, number: int) -> tuple[Floats, bool]:
 
 def pairs_of(known: Known, first: int, second: int, *, with_bounds: bool) -> Pairs:
     """Return two configurations side by side; with bounds for costs that are not known."""
-    numbers = (first, second)
-    costs = [known.costs(number) for number in numbers]
-    tables = [
-        {**known.bounds(number), **own} if with_bounds else own
-        for number, own in zip(numbers, costs, strict=True)
-    ]
+    costs = [known.costs(number) for number in (first, second)]
+    tables = costs
+    if with_bounds:
+        bounds = [known.bounds(number) for number in (first, second)]
+        tables = [{**stopped, **own} for stopped, own in zip(bounds, costs, strict=True)]
     common = [
         key
         for key, cost in tables[0].items()
@@ -184,7 +168,8 @@ class Estimator:
             own_error = _standard_error(pairs.first - pairs.second)
         elif self._variance is not None:
             own_error = _size(pairs) * math.sqrt(self._variance / len(pairs))
-        return Estimate(mean, _added(error, own_error), len(pairs), pairs.first_bounded > 0)
+        both = None if error is None or own_error is None else math.hypot(error, own_error)
+        return Estimate(mean, both, len(pairs), pairs.first_bounded > 0)
 
     def _paired_variance(self, others: Iterable[int]) -> float | None:
         """Return how much differences vary between instances, in units of the costs' size.
@@ -193,8 +178,8 @@ class Estimator:
         proportion to their size.
         """
         squares, degrees = 0.0, 0
-        for number in others:
-            pairs = pairs_of(self._known, number, self._incumbent, with_bounds=False)
+        for other in others:
+            pairs = pairs_of(self._known, other, self._incumbent, with_bounds=False)
             if len(pairs) > 1:
                 differences = (pairs.first - pairs.second) / _size(pairs)
                 squares += float(((differences - differences.mean()) ** 2).sum())
@@ -209,10 +194,6 @@ def _size(pairs: Pairs) -> float:
 
 def _standard_error(costs: Floats) -> float | None:
     return float(costs.std(ddof=1)) / math.sqrt(len(costs)) if len(costs) > 1 else None
-
-
-def _added(first: float | None, second: float | None) -> float | None:
-    return None if first is None or second is None else math.hypot(first, second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +214,7 @@ def estimated(known: Known, leaders: Sequence[int]) -> list[Estimated]:
     last = estimates[leaders[-1]]
     best: float | None = None
     curve = []
-    for estimate in (estimates[number] for number in leaders):
+    for estimate in map(estimates.__getitem__, leaders):
         if estimate is not None and last is not None:
             best = min(math.inf if best is None else best, max(estimate.mean, last.mean))
         curve.append(Estimated(estimate, best))
@@ -241,20 +222,11 @@ def estimated(known: Known, leaders: Sequence[int]) -> list[Estimated]:
 
 
 def leads_of(changes: Sequence[tuple[RaceRecord, int]], costs: Costs) -> tuple[Lead, ...]:
-    """Return who led from when, and at what cost.
-
-    Parameters
-    ----------
-    changes : sequence of (RaceRecord, int)
-        The races after which somebody else led, and who that is.
-    costs : Costs
-        All that is known.
-    """
+    """Return who led from when, after the races that changed it, and at what cost."""
+    curve = estimated(costs, [number for _, number in changes])
     return tuple(
         Lead(number, race.walltime, race.n_trials, cost.estimate, cost.best)
-        for (race, number), cost in zip(
-            changes, estimated(costs, [number for _, number in changes]), strict=True
-        )
+        for (race, number), cost in zip(changes, curve, strict=True)
     )
 
 
@@ -294,6 +266,33 @@ class Comparison:
             return None
         return self.default_mean / self.incumbent_mean
 
+    def in_words(self, own: Estimate | None, *, racing: bool) -> str:
+        """Return what is to be said of the incumbent, whose own estimate is given."""
+        default, incumbent = self.default_mean, self.incumbent_mean
+        if default is None or incumbent is None:
+            return self._not_met(own)
+        at_least = "at least " if self.at_least else ""
+        text = f"{number(incumbent)} instead of {at_least}{number(default)} on average"
+        # A lower bound on the default's mean says nothing while it is below the incumbent's.
+        if self.ratio is None or (self.at_least and default < incumbent):
+            text = f"costs {text}"
+        else:
+            how = gain(default, incumbent, racing=racing, interval=self.ratio_interval)
+            text = f"{'is' if racing else 'costs'} {at_least}{how}: {text}"
+        instances = counted(self.n_common, "training instance")
+        instances = "only training instance" if self.n_common == 1 else instances
+        return f"{text}, on the {instances} that both have met"
+
+    def _not_met(self, own: Estimate | None) -> str:
+        default = self.default_estimate
+        if default is None or own is None:
+            return "leads; it has not met the default on a common instance yet"
+        at_least = "at least " if default.at_least else ""
+        return (
+            f"costs {number(own.mean)} on average, the default {at_least}{number(default.mean)}, "
+            "each on instances of its own: they have none in common"
+        )
+
 
 def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparison:
     """Compare the incumbent, who leads last, with the default."""
@@ -312,7 +311,7 @@ def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparis
         at_least=pairs.first_bounded > 0 and pairs.second_bounded == 0,
         ratio_interval=_ratio_interval(pairs) if default != incumbent else None,
         default_estimate=Estimator(costs, incumbent, {default, *leaders}).estimate(default),
-        n_default_failed=costs.n_failed(default),
+        n_default_failed=costs.n_failed[default],
     )
 
 

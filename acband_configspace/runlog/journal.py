@@ -25,34 +25,17 @@ from acband_configspace.runlog.records import (
     FORMAT,
     NONSENSE,
     Header,
-    Note,
     RaceReader,
     RaceRecord,
     Recorded,
-    TrialRecord,
     as_json,
-    header_from,
     header_line,
-    note_from,
     note_line,
-    plan_from,
     plan_line,
     race_line,
-    short_info,
+    recorded_from,
+    take_in,
 )
-
-__all__ = [
-    "FORMAT",
-    "JOURNAL",
-    "Header",
-    "Journal",
-    "Note",
-    "RaceRecord",
-    "Recorded",
-    "TrialRecord",
-    "read_journal",
-    "short_info",
-]
 
 #: The name of the file in the directory of a run.
 JOURNAL = "journal.jsonl"
@@ -363,14 +346,12 @@ class _Reader:
             raw = next(lines, None)
             if raw is None:
                 return None
-            first = decoded(raw)
-            identity, header = dict(first["identity"]), header_from(first["header"])
-            recorded = Recorded(identity, header, races=races)
+            recorded = recorded_from(decoded(raw), races)
             for raw in lines:
                 if raw.startswith(_RACE):
                     keep(raw, self.n_bytes)
                 else:
-                    _take_in(recorded, decoded(raw))
+                    take_in(recorded, decoded(raw))
         except JournalError:
             raise
         except NONSENSE as error:
@@ -412,14 +393,6 @@ class _Reader:
 
     def _error(self, problem: str) -> JournalError:
         return JournalError(str(self._path), self._n_lines, problem)
-
-
-def _take_in(recorded: Recorded, line: Mapping[str, Any]) -> None:
-    """Take in a line that holds a plan or a note."""
-    if "plan" in line:
-        recorded.plans.append(plan_from(line))
-    else:
-        recorded.notes.append(note_from(line, len(recorded.races)))
 
 
 def _place_of(raw: bytes) -> RaceId:

@@ -7,7 +7,6 @@ directory, as a :class:`~acband_configspace.runlog.replay.Run`, or as its facade
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -19,10 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from acband_configspace.core.schedule import Schedule, sufficient_budget
 from acband_configspace.core.search_plan import SearchSchedule
 from acband_configspace.runlog.charts import KINDS, DotChart, dot_chart
-from acband_configspace.runlog.replay import Run
-
-AnyRun = Run | str | Path | object
-"""A run, its directory, or its facade."""
+from acband_configspace.runlog.replay import AnyRun, Run
 
 #: Colours that those who cannot tell red from green can tell apart, on screen and in print.
 WINNER, SURVIVOR, DROPPED, OPEN = "#d55e00", "#0072b2", "#9fa8b2", "#e69f00"
@@ -130,9 +126,8 @@ def plot_incumbent(
             for lead in run.leads
             if np.isfinite(test_costs.get(lead.configuration, np.inf))
         ] or [(0.0, np.nan)]
-        times = [*(time for time, _ in known), run.elapsed]
-        costs = [cost for _, cost in known]
-        ax.step(times, [*costs, costs[-1]], where="post", color=TEST, label="test")
+        times, costs = zip(*known, (run.elapsed, known[-1][1]), strict=True)
+        ax.step(times, costs, where="post", color=TEST, label="test")
     for lead in run.leads[1:]:
         ax.axvline(lead.since, color="0.85", linewidth=0.8, zorder=0)
         ax.text(
@@ -151,15 +146,13 @@ def plot_incumbent(
 
 
 def _draw_training(ax: Axes, run: Run) -> None:
-    steps = [(lead.since, lead.best, lead.estimate) for lead in run.leads]
-    known = [
-        (time, best, e.error or 0.0)
-        for time, best, e in steps
-        if e is not None and best is not None
+    steps = [
+        (lead.since, lead.best, lead.estimate.error or 0.0)
+        for lead in run.leads
+        if lead.estimate is not None and lead.best is not None
     ]
-    times = np.array([*(time for time, _, _ in known), *((run.elapsed,) if known else ())])
-    costs = np.array([*(best for _, best, _ in known), *(best for _, best, _ in known[-1:])])
-    errors = np.array([*(e for _, _, e in known), *(e for _, _, e in known[-1:])])
+    steps += [(run.elapsed, best, error) for _, best, error in steps[-1:]]
+    times, costs, errors = np.array(steps, dtype=float).reshape(-1, 3).T
     ax.step(times, costs, where="post", color=WINNER, label="the best incumbent, in training")
     low, high = costs - 2 * errors, costs + 2 * errors
     ax.fill_between(times, low, high, step="post", color=WINNER, alpha=0.15, linewidth=0)
@@ -175,40 +168,28 @@ def plot_schedule(schedule: Schedule | SearchSchedule, ax: Axes | None = None) -
     Of the search with memory: how many trials every pass may use.
     """
     if isinstance(schedule, SearchSchedule):
-        return _plot_passes(schedule, ax)
-    rounds = [
-        (epoch.index, number, round_)
-        for epoch in schedule.epochs
-        for number, round_ in enumerate(epoch.rounds, start=1)
-    ]
-    ax = _axes(ax, width=max(5.0, 0.5 * len(rounds) + 1.5), height=3.4)
-    for position, (epoch, _, round_) in enumerate(rounds):
-        _bar(ax, position, round_.n_races, round_.n_configs, EPOCHS[(epoch - 1) % len(EPOCHS)])
-    ax.set_xticks(range(len(rounds)), [f"{epoch}.{number}" for epoch, number, _ in rounds])
-    ax.tick_params(axis="x", labelsize=8, rotation=90 if len(rounds) > 18 else 0)
-    ax.set_xlabel("epoch.round (above the bars: configurations at its start)")
-    ax.set_ylabel("races at most")
+        what, x_label = "trials", "pass (above the bars: configurations that enter it)"
+        bars = [(f"{p.number}", p.n_trials, p.n_entrants, SURVIVOR) for p in schedule.passes]
+    else:
+        what, x_label = "races", "epoch.round (above the bars: configurations at its start)"
+        bars = [
+            (f"{e.index}.{n}", r.n_races, r.n_configs, EPOCHS[(e.index - 1) % len(EPOCHS)])
+            for e in schedule.epochs
+            for n, r in enumerate(e.rounds, start=1)
+        ]
+    ax = _axes(ax, width=max(5.0, 0.5 * len(bars) + 1.5), height=3.4)
+    for position, (_, height, above, colour) in enumerate(bars):
+        ax.bar(position, height, color=colour, width=0.8)
+        ax.annotate(
+            f"{above:,}", (position, height), xytext=(0, 2), textcoords="offset points",
+            ha="center", fontsize=8,
+        )  # fmt: skip
+    ax.set_xticks(range(len(bars)), [name for name, *_ in bars])
+    ax.tick_params(axis="x", labelsize=8, rotation=90 if len(bars) > 18 else 0)
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(f"{what} at most")
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
-
-
-def _plot_passes(schedule: SearchSchedule, ax: Axes | None) -> Axes:
-    ax = _axes(ax, width=5.0, height=3.4)
-    for position, plan in enumerate(schedule.passes):
-        _bar(ax, position, plan.n_trials, plan.n_entrants, SURVIVOR)
-    ax.set_xticks(range(len(schedule.passes)), [str(plan.number) for plan in schedule.passes])
-    ax.set_xlabel("pass (above the bars: configurations that enter it)")
-    ax.set_ylabel("trials at most")
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    return ax
-
-
-def _bar(ax: Axes, position: int, height: int, above: int, colour: str) -> None:
-    ax.bar(position, height, color=colour, width=0.8)
-    ax.annotate(
-        f"{above:,}", (position, height), xytext=(0, 2), textcoords="offset points", ha="center",
-        fontsize=8,
-    )  # fmt: skip
 
 
 def plot_sufficient_budget(
@@ -235,14 +216,11 @@ def plot_sufficient_budget(
     ax.set_xlabel("k, configurations that race at once")
     ax.set_ylabel("sufficient budget / γ̄⁻¹ (races)")
     handles = [
-        *(
-            Line2D([], [], color=EPOCHS[i % len(EPOCHS)], label=f"α = {alpha:g}")
-            for i, alpha in enumerate(alphas)
-        ),
-        *(
-            Line2D([], [], color="0.3", linestyle=styles[j % len(styles)], label=f"δ = {delta:g}")
-            for j, delta in enumerate(deltas)
-        ),
+        Line2D([], [], color=EPOCHS[i % len(EPOCHS)], label=f"α = {alpha:g}")
+        for i, alpha in enumerate(alphas)
+    ] + [
+        Line2D([], [], color="0.3", linestyle=styles[j % len(styles)], label=f"δ = {delta:g}")
+        for j, delta in enumerate(deltas)
     ]
     ax.legend(handles=handles, frameon=False, fontsize=8, ncols=2)
     return ax

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,6 +98,17 @@ class RaceRecord:
         """What the race brought, as the engine is told it."""
         return Outcome([trial.cost for trial in self.trials], [trial.end for trial in self.trials])
 
+    @property
+    def winner(self) -> int | None:
+        """The configuration that won: alone at the top, finished, with a finite cost."""
+        best, winner, n_best = math.inf, None, 0
+        for racer, trial in zip(self.racers, self.trials, strict=True):
+            if trial.end is End.FINISHED and trial.cost <= best and math.isfinite(trial.cost):
+                n_best = n_best + 1 if trial.cost == best else 1
+                best, winner = trial.cost, racer
+        passed = any(trial.end is End.LOST and trial.cost < best for trial in self.trials)
+        return winner if n_best == 1 and not passed else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
@@ -188,16 +200,9 @@ class Recorded:
 
 def header_line(header: Header, identity: Mapping[str, Any]) -> dict[str, Any]:
     """Return the first line of a journal."""
-    values = {
-        option.name: getattr(header, option.name)
-        for option in dataclasses.fields(header)
-        if option.name != "settings"
-    }
-    settings = {
-        option.name: getattr(header.settings, option.name)
-        for option in dataclasses.fields(Settings)
-        if option.init
-    }
+    values = {name: value for name, value in vars(header).items() if name != "settings"}
+    options = (option.name for option in dataclasses.fields(Settings) if option.init)
+    settings = {name: getattr(header.settings, name) for name in options}
     settings["statistic"], own = _statistic_as_json(header.settings.statistic)
     if own is not None:
         values["own_statistic"] = own
@@ -327,8 +332,20 @@ def checked(record: _Record) -> _Record:
     return record
 
 
-def header_from(values: Mapping[str, Any]) -> Header:
-    """Return the header that a journal's first line holds."""
+def recorded_from(line: Mapping[str, Any], races: Sequence[RaceRecord]) -> Recorded:
+    """Return what the first line of a journal holds, with the races that are added later."""
+    return Recorded(dict(line["identity"]), _header_from(line["header"]), races=races)
+
+
+def take_in(recorded: Recorded, line: Mapping[str, Any]) -> None:
+    """Add the plan or the note that a line holds; the races before it are there already."""
+    if "plan" in line:
+        recorded.plans.append(_plan_from(line))
+    else:
+        recorded.notes.append(_note_from(line, len(recorded.races)))
+
+
+def _header_from(values: Mapping[str, Any]) -> Header:
     known = {option.name for option in dataclasses.fields(Header)}
     given = {name: value for name, value in values.items() if name in known}
     settings = dict(values["settings"])
@@ -348,8 +365,7 @@ def header_from(values: Mapping[str, Any]) -> Header:
     return checked(Header(**given))
 
 
-def plan_from(line: Mapping[str, Any]) -> Plan:
-    """Return the plan that a line holds."""
+def _plan_from(line: Mapping[str, Any]) -> Plan:
     values = {name: value for name, value in line.items() if name != "plan"}
     if line["plan"] == "pass":
         plan = checked(PassPlan(**values))
@@ -358,10 +374,10 @@ def plan_from(line: Mapping[str, Any]) -> Plan:
         return plan
     if line["plan"] != "schedule":
         raise ValueError(f"a plan must be 'pass' or 'schedule' but is {line['plan']!r}")
-    return checked(SchedulePlan(schedule_from(values["schedule"]), values["n_trials"]))
+    return checked(SchedulePlan(_schedule_from(values["schedule"]), values["n_trials"]))
 
 
-def schedule_from(values: Mapping[str, Any]) -> Schedule:
+def _schedule_from(values: Mapping[str, Any]) -> Schedule:
     """Return a schedule whose values ``dataclasses.asdict`` gave."""
     epochs = []
     for epoch in values["epochs"]:
@@ -384,8 +400,7 @@ def _checked_epoch(epoch: EpochPlan) -> EpochPlan:
     return epoch
 
 
-def note_from(line: Mapping[str, Any], n_races: int) -> Note:
-    """Return the note that a line holds; so many races stand before it."""
+def _note_from(line: Mapping[str, Any], n_races: int) -> Note:
     note = Note(str(line["note"]), dict(line["values"]), n_races)
     if note.kind == "limits":
         limit = note.values["n_trials"]

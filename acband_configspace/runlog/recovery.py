@@ -16,16 +16,14 @@ from acband_configspace.core.race import RaceId
 from acband_configspace.errors import JournalError
 from acband_configspace.runlog.journal import decoded, read_journal, replace_whole
 from acband_configspace.runlog.lock import RunLock
+from acband_configspace.runlog.played import playable
 from acband_configspace.runlog.records import (
     NONSENSE,
     RaceReader,
     RaceRecord,
-    Recorded,
-    header_from,
-    note_from,
-    plan_from,
+    recorded_from,
+    take_in,
 )
-from acband_configspace.runlog.rounds import playable
 
 #: How a line begins that holds a race or a note: what else is damaged may be a plan, and without
 #: its plan nothing of a pass makes sense.
@@ -89,18 +87,14 @@ class _Salvage:
 
     def __init__(self, path: Path, lines: list[bytes]) -> None:
         self._lines = lines
-        self._races: dict[int, RaceRecord] = {}
-        self._whole: list[RaceRecord] = []
-        self._ends: set[int] = set()
+        self._races: list[RaceRecord] = []
+        self._positions: dict[RaceId, int] = {}
+        self._ends: list[int] = []
         self._reader = RaceReader()
-        self._seen: set[RaceId] = set()
         self.damaged: list[int] = []
         """Their numbers, from 1."""
         try:
-            first = decoded(lines[0])
-            self.recorded = Recorded(
-                dict(first["identity"]), header_from(first["header"]), races=self._whole
-            )
+            self.recorded = recorded_from(decoded(lines[0]), self._races)
         except NONSENSE as error:
             raise JournalError(
                 str(path), 1, f"is damaged, and it says what run this was: start anew ({error})"
@@ -115,31 +109,26 @@ class _Salvage:
             self.damaged.append(position + 1)
 
     def _take(self, position: int, line: Mapping[str, Any]) -> None:
-        if "race" in line:
-            race = self._reader.read(line)
-            if race.id in self._seen:
-                raise ValueError(f"race {race.id} is there twice")
-            self._seen.add(race.id)
-            self._races[position] = race
-            self._whole.append(race)
-        elif "plan" in line:
-            self.recorded.plans.append(plan_from(line))
-        else:
-            note = note_from(line, len(self.recorded.races))
-            self.recorded.notes.append(note)
-            if note.kind == "finished":
-                self._ends.add(position)
+        if "race" not in line:
+            take_in(self.recorded, line)
+            if line.get("note") == "finished":
+                self._ends.append(position)
+            return
+        race = self._reader.read(line)
+        if race.id in self._positions:
+            raise ValueError(f"race {race.id} is there twice")
+        self._positions[race.id] = position
+        self._races.append(race)
 
     def kept(self) -> list[bytes]:
         """Return the lines of a journal without damage."""
-        first_damaged = self.damaged[0] - 1
         cut_there = self.recorded.header.own_statistic is not None or not all(
             self._lines[number - 1].startswith(_NO_PLAN) for number in self.damaged
         )
         if cut_there:  # as if the run had been killed at that moment
-            return self._lines[:first_damaged]
+            return self._lines[: self.damaged[0] - 1]
         fitting = {race.id for race in playable(self.recorded)}
-        dropped = {position for position, race in self._races.items() if race.id not in fitting}
+        dropped = {position for place, position in self._positions.items() if place not in fitting}
         dropped.update(number - 1 for number in self.damaged)
         dropped.update(self._ends)  # it may go on now
         return [line for position, line in enumerate(self._lines) if position not in dropped]

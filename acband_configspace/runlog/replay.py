@@ -19,21 +19,13 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import JournalError
 from acband_configspace.runlog.estimates import Comparison, Costs, Lead, comparison_of, leads_of
-from acband_configspace.runlog.journal import (
-    JOURNAL,
-    Header,
-    RaceRecord,
-    Recorded,
-    TrialRecord,
-    read_journal,
-)
-from acband_configspace.runlog.rounds import Played, PlayedEpoch, PlayedRound, play, winner_of
+from acband_configspace.runlog.journal import JOURNAL, read_journal
+from acband_configspace.runlog.played import Played, PlayedEpoch, PlayedRound, play
+from acband_configspace.runlog.records import Header, RaceRecord, Recorded, TrialRecord
+from acband_configspace.runlog.words import counted, number
 
 #: What became of a trial, in the order in which reports list it.
 FATES = ("won", *(end.value for end in End))
-
-#: Why a run has ended that a limit cut off, perhaps in the middle of a round.
-LIMIT_REACHED = "its limit was reached"
 
 
 class NoRunError(ValueError):
@@ -74,7 +66,7 @@ class Run:
         return cls(directory, recorded, recorded.finished or _finished(directory), statistic)
 
     @classmethod
-    def of(cls, source: Run | str | Path | object) -> Run:
+    def of(cls, source: AnyRun) -> Run:
         """Return the run that is meant by a run, its directory, or a facade."""
         if isinstance(source, Run):
             return source
@@ -135,7 +127,7 @@ class Run:
     @property
     def cpu_time(self) -> float:
         """CPU seconds of all trials."""
-        return sum(trial.record.cpu_time for trial in self.trials if not trial.reused)
+        return sum(trial.cpu_time for trial in self.trials)
 
     @property
     def default(self) -> Mapping[str, Any]:
@@ -191,7 +183,7 @@ class Run:
     @cached_property
     def costs(self) -> Costs:
         """What is known of each configuration on each instance."""
-        return Costs.of(self.races)
+        return Costs(self.races)
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -200,6 +192,28 @@ class Run:
         if default is None or self.incumbent is None:
             return None
         return comparison_of(self.costs, self.leads, default)
+
+    @property
+    def verdict(self) -> str:
+        """How much better than the default the incumbent is, in a sentence or two."""
+        if self.problem is not None:
+            return f"It is not known who leads: {self.problem}."
+        if self.incumbent is None:
+            return "No configuration has finished a race yet."
+        name, own = f"Configuration {self.label(self.incumbent)}", self.leads[-1].estimate
+        if self.comparison is None:
+            cost = "" if own is None else f", with an estimated mean of {number(own.mean)}"
+            return f"{name} leads{cost}. The default takes no part in this run."
+        if self.comparison.is_default:
+            return "The default configuration itself leads: nothing better has been found so far."
+        compared = self.comparison.in_words(own, racing=self.racing)
+        failed = counted(self.comparison.n_default_failed, "instance")
+        failures = f" The default failed on {failed}." if self.comparison.n_default_failed else ""
+        return f"{name} {compared}.{failures}"
+
+
+AnyRun = Run | str | Path | object
+"""A run, its directory, or its facade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +228,16 @@ class Trial:
     reused: bool
     """Whether its result is that of an earlier race on the same instance: it cost nothing."""
 
+    @property
+    def cpu_time(self) -> float:
+        """CPU seconds that it cost."""
+        return 0.0 if self.reused else self.record.cpu_time
+
 
 def _trials(races: Iterable[RaceRecord], *, results_kept: bool) -> Iterator[Trial]:
     seen: set[tuple[int, InstanceKey, float, float]] = set()
     for race in races:
-        winner = winner_of(race)
+        winner = race.winner
         for racer, record in zip(race.racers, race.trials, strict=True):
             fate = "won" if racer == winner else record.end.value
             key = (racer, race.key, record.started, record.time)
@@ -248,6 +267,7 @@ def _finished(directory: Path) -> str | None:
         optimization = json.loads((directory / "optimization.json").read_text(encoding="utf-8"))
         if state.get("finished"):
             return str(state["finished"])
-        return LIMIT_REACHED if optimization.get("finished") else None
+        # A limit has cut it off, perhaps in the middle of a round.
+        return "its limit was reached" if optimization.get("finished") else None
     except (OSError, ValueError, KeyError, AttributeError, TypeError):  # torn, or not yet there
         return None

@@ -1,6 +1,7 @@
 """One HTML page about a run: how much better than the default it is, and how it got there.
 
-Everything is in the page itself, charts too; it needs no network and runs no scripts.
+Everything is in the page itself, charts too; it needs no network and runs no scripts. What it
+says stands in ``templates/report.html``; here are the rows of its tables.
 """
 
 from __future__ import annotations
@@ -8,9 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import jinja2
 from markupsafe import Markup
@@ -19,19 +18,15 @@ from acband_configspace._version import __version__
 from acband_configspace.core.ends import End
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.runlog.charts import (
-    KINDS,
-    BarChart,
-    CostChart,
-    DotChart,
     cost_chart,
     elimination_chart,
     races_chart,
     shown_epochs,
 )
 from acband_configspace.runlog.estimates import Lead
-from acband_configspace.runlog.replay import FATES, Run, Trial
-from acband_configspace.runlog.rounds import PlayedEpoch, PlayedRound
-from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
+from acband_configspace.runlog.played import PlayedEpoch, PlayedRound
+from acband_configspace.runlog.replay import FATES, AnyRun, Run, Trial
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.runlog.words import counted, number, seconds
 
 #: More configurations than this make the page slow to open; the CSV file has them all.
@@ -40,6 +35,9 @@ MOST_CONFIGURATIONS = 500
 MOST_ROWS = 300
 #: Of more plans than this the last one is named.
 MOST_PLANS = 8
+#: Columns of texts, and of such as may need several lines. All others are of numbers.
+TEXTS = ("", "end", "hyperparameter", "part", "setting")
+LONG_TEXTS = ("differs from the default in", "meaning", "value", "values")
 
 _MEANING = {
     "won": "finished first",
@@ -51,49 +49,10 @@ _MEANING = {
     End.CANCELLED.value: "the whole race was stopped",
 }
 
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table."""
-
-    title: str
-    is_number: bool = False
-    is_long: bool = False
-    """Whether its texts are, so that they may need several lines."""
+Row = list[object]
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table; rows may be marked."""
-
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[object]]
-    marked: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: a title, and optionally a sentence, a chart and a table."""
-
-    title: str
-    text: str = ""
-    chart: CostChart | DotChart | BarChart | None = None
-    legend: Sequence[tuple[str, str]] = ()
-    """Kinds of marks (classes of the page's style) and what they mean."""
-    table: Table | None = None
-    after: Sequence[str] = ()
-    """A list below."""
-    after_title: str = ""
-    folded: bool = False
-    """Whether the table is shown on demand."""
-
-    @property
-    def chart_kind(self) -> str:
-        """By which the page chooses how to draw it."""
-        return type(self.chart).__name__
-
-
-def html_report(run: Run | str | Path | object) -> str:
+def html_report(run: AnyRun) -> str:
     """Return the page about a run, finished or not.
 
     Parameters
@@ -104,13 +63,8 @@ def html_report(run: Run | str | Path | object) -> str:
     run = Run.of(run)
     note = run.recorded.note(VERDICT)
     page = _environment().get_template("report.html").render(
-        title=f"AC-Band run {run.directory.parent.name}",
-        directory=run.directory,
-        state=_state(run),
-        verdict=verdict(run),
+        run=run,
         tested=None if note is None else Verdict.of_note(note.values),
-        tiles=_tiles(run),
-        sections=[*_sections(run)],
         footer=f"acband-configspace {__version__}, {time.strftime('%Y-%m-%d %H:%M')}",
     )  # fmt: skip
     return page.encode("utf-8", "backslashreplace").decode()  # names of files may be no UTF-8
@@ -118,119 +72,80 @@ def html_report(run: Run | str | Path | object) -> str:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("acband_configspace.runlog"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters.update(
+        class_of=_class_of, counted=counted, seconds=seconds, thousands="{:,}".format
+    )
+    environment.globals.update(
+        MOST_ROWS=MOST_ROWS,
+        MOST_CONFIGURATIONS=MOST_CONFIGURATIONS,
+        cost_chart=cost_chart,
+        elimination_chart=elimination_chart,
+        races_chart=races_chart,
+        shown_epochs=shown_epochs,
+        changed=_changed,
+        planned=_planned,
+        frequent_errors=_frequent_errors,
+        value_rows=_value_rows,
+        lead_rows=_lead_rows,
+        epoch_rows=_epoch_rows,
+        round_rows=_round_rows,
+        end_rows=_end_rows,
+        configuration_rows=_configuration_rows,
+        setting_rows=_setting_rows,
+    )
+    return environment
 
 
-def _state(run: Run) -> str:
-    if run.finished:
-        return f"Finished: {run.finished}."
-    if run.races:
-        return "Running or interrupted: this is how far it has come. Start it again to continue."
-    return "No race is over yet."
-
-
-def _tiles(run: Run) -> list[tuple[str, str]]:
-    return [
-        (run.label(run.incumbent), "incumbent"),
-        (f"{len(run.races):,}", "races"),
-        (f"{len(run.trials):,}", "trials"),
-        (f"{len(run.configurations):,}", "configurations"),
-        (seconds(run.elapsed), "elapsed"),
-        (seconds(run.cpu_time), "CPU time"),
-    ]
-
-
-def _sections(run: Run) -> Iterable[Section]:
-    if run.epochs:
-        yield _cost(run)
-        yield _incumbent(run)
-        yield _leads(run)
-        yield _elimination(run)
-        yield _epochs(run)
-        yield _rounds(run)
-    if run.races:
-        yield _ends(run)
-        yield _configurations(run)
-    yield _settings(run)
+def _class_of(title: str) -> str:
+    """Return the class of a column in the page's style."""
+    return "" if title in TEXTS else "long" if title in LONG_TEXTS else "n"
 
 
 # --- the incumbent ----------------------------------------------------------------------------
 
 
-def _cost(run: Run) -> Section:
-    legend = [
-        ("line", "the best incumbent so far"),
-        ("band", "± 2 standard errors"),
-        ("default-line", "the default"),
-    ]
-    return Section(
-        "The incumbent's cost over time",
-        "Estimated from all that is known today, on the instances that each incumbent and the "
-        "present one have met. These are training instances: on others the gain may be smaller.",
-        chart=cost_chart(run),
-        legend=legend,
-    )
+def _changed(run: Run) -> list[str]:
+    """Return the hyperparameters in which the incumbent differs from the default."""
+    return [name for name, own, default in _values(run) if own != default]
 
 
-def _incumbent(run: Run) -> Section:
-    incumbent = run.incumbent
-    values = {} if incumbent is None else run.values(incumbent)
-    default = run.default
-    names = sorted({*values, *default})
-    changed = [i for i, name in enumerate(names) if values.get(name) != default.get(name)]
-    if incumbent is None:
-        text = "Nobody has finished a race yet."
-    elif not changed:
-        text = "The incumbent is the default configuration itself."
-    else:
-        text = (
-            f"The incumbent is configuration {run.label(incumbent)}, which differs from the "
-            f"default in {counted(len(changed), 'value')}."
-        )
-    columns = [
-        Column("hyperparameter"),
-        Column("default", True),
-        Column(f"incumbent {run.label(incumbent)}", True),
-    ]
-    rows = [[name, _value(default.get(name)), _value(values.get(name))] for name in names]
-    marked = frozenset(changed) if values else frozenset()
-    return Section("The incumbent", text, table=Table(columns, rows, marked))
+def _value_rows(run: Run) -> list[Row]:
+    return [[name, _value(default), _value(own)] for name, own, default in _values(run)]
 
 
-def _leads(run: Run) -> Section:
-    columns = [
-        Column("configuration", True), Column("led from", True), Column("trials", True),
-        Column("estimated mean", True), Column("± 2 errors", True), Column("by instances", True),
-        Column("differs from the default in", is_long=True),
-    ]  # fmt: skip
-    rows = [_lead_row(run, lead) for lead in run.leads[-MOST_ROWS:]]
-    return Section("Who has led", _left_out(len(run.leads)), table=Table(columns, rows))
+def _values(run: Run) -> list[tuple[str, object, object]]:
+    """Return each hyperparameter with the incumbent's value and the default's."""
+    own = {} if run.incumbent is None else run.values(run.incumbent)
+    return [(n, own.get(n), run.default.get(n)) for n in sorted({*own, *run.default})]
 
 
-def _left_out(n_rows: int) -> str:
-    return f"The first {n_rows - MOST_ROWS:,} are not listed." if n_rows > MOST_ROWS else ""
-
-
-def _lead_row(run: Run, lead: Lead) -> list[object]:
-    estimate = lead.estimate
-    costs = ["–", "–", "–"]
-    if estimate is not None:
-        bound = "≥ " if estimate.at_least else ""
-        error = "–" if estimate.error is None else number(2 * estimate.error)
-        costs = [f"{bound}{number(estimate.mean)}", error, f"{estimate.n_common:,}"]
+def _lead_rows(run: Run) -> list[Row]:
     return [
-        run.label(lead.configuration),
-        seconds(lead.since),
-        f"{lead.n_trials:,}",
-        *costs,
-        _difference(run, lead.configuration),
+        [
+            run.label(lead.configuration),
+            seconds(lead.since),
+            f"{lead.n_trials:,}",
+            *_estimate(lead),
+            _difference(run, lead.configuration),
+        ]
+        for lead in run.leads
     ]
+
+
+def _estimate(lead: Lead) -> tuple[str, str, str]:
+    estimate = lead.estimate
+    if estimate is None:
+        return "–", "–", "–"
+    bound = "≥ " if estimate.at_least else ""
+    error = "–" if estimate.error is None else number(2 * estimate.error)
+    return f"{bound}{number(estimate.mean)}", error, f"{estimate.n_common:,}"
 
 
 def _difference(run: Run, configuration: int | None) -> str:
@@ -244,30 +159,8 @@ def _difference(run: Run, configuration: int | None) -> str:
 # --- rounds -----------------------------------------------------------------------------------
 
 
-def _elimination(run: Run) -> Section:
-    chart = elimination_chart(run)
-    n_left_out = len(run.epochs) - len(shown_epochs(run))
-    left_out = f" The first {n_left_out:,} passes are not shown." if n_left_out else ""
-    if isinstance(chart, DotChart):
-        legend = [(kind, KINDS[kind]) for kind in chart.kinds]
-        text = f"A column for each round; dots that touch are a group.{left_out}"
-    else:
-        legend = [("outer", "in the round"), ("inner", "of these, went on")]
-        legend += [("open-bar", "undecided")] if any(bar.is_open for bar in chart.bars) else []
-        legend += [("incumbent", "today's incumbent was among them")]
-        text = f"A bar for each round.{left_out}"
-    return Section("Elimination", text, chart=chart, legend=legend)
-
-
-def _epochs(run: Run) -> Section:
-    memory = run.header.settings.memory
-    title = "Champions of the passes" if memory else "Winners of the epochs"
-    columns = [
-        Column("pass", True), Column("part"), Column("configurations", True),
-        Column("champion" if memory else "winner", True), Column("wins in its last round", True),
-        Column("at", True), Column("differs from the default in", is_long=True),
-    ]  # fmt: skip
-    rows: list[list[object]] = []
+def _epoch_rows(run: Run) -> list[Row]:
+    rows: list[Row] = []
     before: int | None = None
     for epoch in run.epochs:
         same = epoch.winner is not None and epoch.winner == before
@@ -283,7 +176,7 @@ def _epochs(run: Run) -> Section:
             ]
         )
         before = epoch.winner
-    return Section(title, _left_out(len(rows)), table=Table(columns, rows[-MOST_ROWS:]))
+    return rows
 
 
 def _last_score(epoch: PlayedEpoch) -> str:
@@ -295,25 +188,6 @@ def _last_score(epoch: PlayedEpoch) -> str:
     return "–"
 
 
-def _rounds(run: Run) -> Section:
-    columns = [
-        Column("pass", True), Column("part"), Column("round", True),
-        Column("configurations", True), Column("groups", True), Column("went on", True),
-        Column("races at most", True), Column("races run", True), Column("trials at most", True),
-        Column("trials run", True), Column("CPU time", True),
-    ]  # fmt: skip
-    spent = _spent(run.trials)
-    rows = [[*_round_row(epoch, round_, spent)] for epoch in run.epochs for round_ in epoch.rounds]
-    planned = _planned(run)
-    return Section(
-        "Plan and what happened",
-        " ".join(filter(None, (planned, _left_out(len(rows))))),
-        chart=races_chart(run),
-        legend=[("outer", "races at most"), ("inner", "races run")],
-        table=Table(columns, rows[-MOST_ROWS:]),
-    )
-
-
 def _planned(run: Run) -> str:
     """Return what the last pass may use, or all of them if they are few."""
     texts = [
@@ -323,77 +197,64 @@ def _planned(run: Run) -> str:
         else f"pass {i}: {counted(plan.n_trials, 'trial')}"
         for i, plan in enumerate(run.plans, start=1)
     ]
-    if not texts:
-        return ""
     shown = texts if len(texts) <= MOST_PLANS else texts[-1:]
-    return f"Planned, at most: {'; '.join(shown)}."
+    return f"Planned, at most: {'; '.join(shown)}." if shown else ""
+
+
+def _round_rows(run: Run) -> list[Row]:
+    spent: dict[tuple[int, ...], float] = {}
+    for trial in run.trials:
+        place = trial.race.id[:3]
+        spent[place] = spent.get(place, 0.0) + trial.cpu_time
+    return [_round_row(epoch, round_, spent) for epoch in run.epochs for round_ in epoch.rounds]
 
 
 def _round_row(
-    epoch: PlayedEpoch, round_: PlayedRound, spent: Counter[tuple[int, ...]]
-) -> Iterable[object]:
-    yield round_.pass_number
-    yield epoch.name
-    yield round_.number
-    yield f"{len(round_.in_play):,}"
+    epoch: PlayedEpoch, round_: PlayedRound, spent: Mapping[tuple[int, ...], float]
+) -> Row:
     sizes = {len(group.members) for group in round_.groups}
     size = f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)}–{max(sizes)}"
-    yield f"{len(round_.groups):,} of {size}"
-    yield "open" if round_.is_open else f"{len(round_.remaining):,}"
-    yield f"{round_.n_planned_races:,}"
-    yield f"{len(round_.races):,}"
-    yield f"{round_.n_planned_trials:,}"
-    yield f"{sum(len(race.trials) for race in round_.races):,}"
-    yield seconds(spent[round_.pass_number, round_.epoch, round_.number])
-
-
-def _spent(trials: Iterable[Trial]) -> Counter[tuple[int, ...]]:
-    """Return the CPU seconds of each round."""
-    spent: Counter[tuple[int, ...]] = Counter()
-    for trial in trials:
-        if not trial.reused:
-            spent[trial.race.id[:3]] += trial.record.cpu_time  # type: ignore[assignment]  # floats
-    return spent
+    return [
+        round_.pass_number,
+        epoch.name,
+        round_.number,
+        f"{len(round_.in_play):,}",
+        f"{len(round_.groups):,} of {size}",
+        "open" if round_.is_open else f"{len(round_.remaining):,}",
+        f"{round_.n_planned_races:,}",
+        f"{len(round_.races):,}",
+        f"{round_.n_planned_trials:,}",
+        f"{sum(len(race.trials) for race in round_.races):,}",
+        seconds(spent[round_.pass_number, round_.epoch, round_.number]),
+    ]
 
 
 # --- trials and configurations ----------------------------------------------------------------
 
 
-def _ends(run: Run) -> Section:
-    counts: Counter[str] = Counter()
-    times: dict[str, float] = {}
-    errors: Counter[str] = Counter()
+def _end_rows(run: Run) -> list[Row]:
+    counts = Counter(trial.fate for trial in run.trials)
+    spent = dict.fromkeys(FATES, 0.0)
     for trial in run.trials:
-        counts[trial.fate] += 1
-        if not trial.reused:
-            times[trial.fate] = times.get(trial.fate, 0.0) + trial.record.cpu_time
-        if trial.record.end is End.CRASHED and (error := trial.record.info.get("error")):
-            errors[(str(error).splitlines() or [""])[0]] += 1
-    total = max(sum(times.values()), 1e-12)
-    rows = [
-        [fate, _MEANING[fate], f"{counts[fate]:,}", seconds(times.get(fate, 0.0)),
-         f"{times.get(fate, 0.0) / total:.0%}", _bar(fate, times.get(fate, 0.0) / total)]
-        for fate in FATES
+        spent[trial.fate] += trial.cpu_time
+    total = max(sum(spent.values()), 1e-12)
+    bar = Markup('<span class="bar {}" style="width:{:.1f}%"></span>')
+    return [
+        [fate, _MEANING[fate], f"{counts[fate]:,}", seconds(used), f"{used / total:.0%}",
+         bar.format(fate, 100 * used / total)]
+        for fate, used in spent.items()
         if counts[fate] or fate in ("won", "finished")
     ]  # fmt: skip
-    columns = [
-        Column("end"), Column("meaning", is_long=True), Column("trials", True),
-        Column("CPU time", True), Column("share", True), Column(""),
-    ]  # fmt: skip
-    listing = [f"{error} ({n:,} ×)" for error, n in errors.most_common(5)]
-    return Section(
-        "Trials and CPU time by their end",
-        table=Table(columns, rows),
-        after=listing,
-        after_title="Most frequent errors" if listing else "",
-    )
 
 
-def _bar(fate: str, share: float) -> Markup:
-    return Markup('<span class="bar {}" style="width:{:.1f}%"></span>').format(fate, 100 * share)
+def _frequent_errors(run: Run) -> list[str]:
+    crashed = (trial.record for trial in run.trials if trial.record.end is End.CRASHED)
+    texts = (str(record.info["error"]) for record in crashed if record.info.get("error"))
+    errors = Counter((text.splitlines() or [""])[0] for text in texts)
+    return [f"{error} ({n:,} ×)" for error, n in errors.most_common(5)]
 
 
-def _configurations(run: Run) -> Section:
+def _configuration_rows(run: Run) -> list[Row]:
     survived = Counter(
         n for round_ in run.rounds for group in round_.groups for n in group.survivors or ()
     )
@@ -402,26 +263,16 @@ def _configurations(run: Run) -> Section:
         trials.setdefault(trial.configuration, []).append(trial)
     fates = {n: Counter(trial.fate for trial in own) for n, own in trials.items()}
     order = sorted(trials, key=lambda n: (-survived[n], -fates[n]["won"], n))
-    columns = [
-        Column("configuration", True), Column("rounds survived", True), Column("races", True),
-        Column("won", True), Column("share", True), Column("cutoffs", True),
-        Column("failures", True), Column("CPU time", True), Column("mean cost when finished", True),
-        Column("values", is_long=True),
-    ]  # fmt: skip
     shown = order[:MOST_CONFIGURATIONS]
-    rows = [_configuration(run, n, trials[n], fates[n], survived[n]) for n in shown]
-    leader = frozenset(i for i, n in enumerate(shown) if n == run.incumbent)
-    rest = len(order) - len(shown)
-    text = f"{rest:,} more are in the CSV file (--csv)." if rest else ""
-    return Section("Configurations", text, table=Table(columns, rows, leader))
+    return [_configuration_row(run, n, trials[n], fates[n], survived[n]) for n in shown]
 
 
-def _configuration(
+def _configuration_row(
     run: Run, n: int, trials: Sequence[Trial], fates: Counter[str], n_rounds: int
-) -> list[object]:
+) -> Row:
     listing = ", ".join(f"{name}={_value(v)}" for name, v in sorted(run.values(n).items()))
     costs = [trial.record.cost for trial in trials if trial.record.end is End.FINISHED]
-    cpu_time = sum(trial.record.cpu_time for trial in trials if not trial.reused)
+    cpu_time = sum(trial.cpu_time for trial in trials)
     return [
         run.label(n), f"{n_rounds:,}", f"{len(trials):,}", f"{fates['won']:,}",
         f"{fates['won'] / len(trials):.0%}", f"{fates['cutoff']:,}",
@@ -431,7 +282,7 @@ def _configuration(
     ]  # fmt: skip
 
 
-def _settings(run: Run) -> Section:
+def _setting_rows(run: Run) -> list[Row]:
     skipped = ("configspace", "instances", "given")
     settings = run.header.settings
     values = {
@@ -448,12 +299,7 @@ def _settings(run: Run) -> Section:
     values["instances"] = "none: seeds instead" if names is None else len(names)
     if run.recorded.n_trials is not None:
         values["n_trials"] = run.recorded.n_trials
-    rows = [[name, _value(value)] for name, value in sorted(values.items())]
-    return Section(
-        "Settings",
-        table=Table([Column("setting"), Column("value", is_long=True)], rows),
-        folded=True,
-    )
+    return [[name, _value(value)] for name, value in sorted(values.items())]
 
 
 def _value(value: object) -> str:

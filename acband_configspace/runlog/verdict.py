@@ -1,4 +1,4 @@
-"""The incumbent beside the default on the same instances: how much better, how sure, in words."""
+"""The incumbent beside the default on test instances: how much better, how sure, in words."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from acband_configspace.core.statistics import Floats
-from acband_configspace.runlog.words import counted, gain, number
-
-if TYPE_CHECKING:
-    from acband_configspace.runlog.estimates import Comparison
-    from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.words import gain, number
 
 #: The journal's note that holds one.
 VERDICT = "verdict"
@@ -81,7 +77,7 @@ class Verdict:
     """On how many instances the incumbent was cheaper."""
     n_losses: int
     low: float | None
-    """The 95 % interval of :attr:`figure`, None from too few instances."""
+    """The lower end of :attr:`interval`."""
     high: float | None
     p_value: float
     """Of Wilcoxon's signed-rank test, two-sided: how likely such ranks are if both are equal."""
@@ -150,6 +146,11 @@ class Verdict:
         return self.default_cost - self.incumbent_cost
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of :attr:`figure`, None from too few instances."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
     def text(self) -> str:
         """The verdict in a sentence."""
         what = self.what.removesuffix("s") if self.n_instances == 1 else self.what
@@ -168,21 +169,21 @@ class Verdict:
 
     def _compared(self) -> str:
         verb = "is" if self.is_ratio and self.racing else "costs"
-        interval = None if self.low is None or self.high is None else (self.low, self.high)
         how = gain(
             self.default_cost,
             self.incumbent_cost,
             racing=self.racing,
             is_ratio=self.is_ratio,
-            interval=interval,
+            interval=self.interval,
         )
         return f"{verb} {how}"
 
     def _doubt(self) -> str:
-        if self.low is None or self.high is None:
+        if self.interval is None:
             return ", too few to tell how sure that is"
+        low, high = self.interval
         equal = 1.0 if self.is_ratio else 0.0
-        return ", which cannot tell the two apart" if self.low <= equal <= self.high else ""
+        return ", which cannot tell the two apart" if low <= equal <= high else ""
 
     @property
     def columns(self) -> list[str]:
@@ -211,10 +212,8 @@ class Verdict:
         """How sure it is, in figures."""
         name = f"speed-up by PAR{self.par:g}" if self.racing else "default / incumbent"
         name = name if self.is_ratio else "default - incumbent"
-        interval = ""
-        if self.low is not None and self.high is not None:
-            low, high = number(self.low), number(self.high)
-            interval = f" (95 % bootstrap interval {low} to {high})"
+        bounds = " to ".join(map(number, self.interval or ()))
+        interval = f" (95 % bootstrap interval {bounds})" if bounds else ""
         figure = f"{name}: {number(self.figure)}{interval}; "
         known = figure if math.isfinite(self.figure) else ""
         return f"{known}Wilcoxon signed-rank test: p = {self.p_value:.2g}"
@@ -247,57 +246,3 @@ def _wilcoxon(own: Floats, other: Floats) -> float:
     from scipy.stats import wilcoxon  # takes a second to load
 
     return float(wilcoxon(differences).pvalue)
-
-
-def verdict(run: Run) -> str:
-    """Return how much better than the default the incumbent is, in a sentence or two."""
-    if run.problem is not None:
-        return f"It is not known who leads: {run.problem}."
-    if run.incumbent is None:
-        return "No configuration has finished a race yet."
-    comparison = run.comparison
-    name = f"Configuration {run.label(run.incumbent)}"
-    if comparison is None:
-        estimate = run.leads[-1].estimate
-        cost = "" if estimate is None else f", with an estimated mean of {number(estimate.mean)}"
-        return f"{name} leads{cost}. The default takes no part in this run."
-    if comparison.is_default:
-        return "The default configuration itself leads: nothing better has been found so far."
-    failed = counted(comparison.n_default_failed, "instance")
-    failures = f" The default failed on {failed}." if comparison.n_default_failed else ""
-    if not comparison.n_common:
-        return _not_met(run, comparison, name) + failures
-    instances = counted(comparison.n_common, "training instance")
-    instances = "only training instance" if comparison.n_common == 1 else instances
-    where = f"on the {instances} that both have met"
-    return f"{name} {_compared(run, comparison)}, {where}.{failures}"
-
-
-def _compared(run: Run, comparison: Comparison) -> str:
-    assert comparison.default_mean is not None
-    assert comparison.incumbent_mean is not None
-    at_least = "at least " if comparison.at_least else ""
-    default = f"{at_least}{number(comparison.default_mean)}"
-    means = f"{number(comparison.incumbent_mean)} instead of {default} on average"
-    # A lower bound on the default's mean says nothing while it is below the incumbent's.
-    unknown = comparison.at_least and comparison.default_mean < comparison.incumbent_mean
-    if comparison.ratio is None or unknown:
-        return f"costs {means}"
-    how = gain(
-        comparison.default_mean,
-        comparison.incumbent_mean,
-        racing=run.racing,
-        interval=comparison.ratio_interval,
-    )
-    return f"{'is' if run.racing else 'costs'} {at_least}{how}: {means}"
-
-
-def _not_met(run: Run, comparison: Comparison, name: str) -> str:
-    default, own = comparison.default_estimate, run.leads[-1].estimate
-    if default is None or own is None:
-        return f"{name} leads; it has not met the default on a common instance yet."
-    at_least = "at least " if default.at_least else ""
-    return (
-        f"{name} costs {number(own.mean)} on average, the default {at_least}"
-        f"{number(default.mean)}, each on instances of its own: they have none in common."
-    )

@@ -30,8 +30,8 @@ from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import RaceId
 from acband_configspace.errors import FirstRaceCrashedError, JournalError, RunDiffersError
-from acband_configspace.runlog.journal import Journal, Recorded
-from acband_configspace.runlog.records import NONSENSE, Header, RaceRecord
+from acband_configspace.runlog.journal import Journal
+from acband_configspace.runlog.records import NONSENSE, Header, RaceRecord, Recorded
 from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier

@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ConfigSpace import Configuration
+from ConfigSpace import (
+    Categorical,
+    Configuration,
+    ConfigurationSpace,
+    ForbiddenAndConjunction,
+    ForbiddenEqualsClause,
+    ForbiddenGreaterThanClause,
+    ForbiddenGreaterThanEqualsClause,
+    ForbiddenLessThanClause,
+    ForbiddenLessThanEqualsClause,
+    Integer,
+)
 from ConfigSpace.exceptions import ForbiddenValueError
 
 from acband_configspace.cli.errors import InputError
@@ -128,6 +139,27 @@ def test_ranges_of_whole_numbers_become_lists_in_the_old_format() -> None:
     written = write_pcs(space, new=False)
     assert "m | n in {3, 4, 5}" in written.text
     assert "{n=1, m=1}" in written.text
+
+
+@pytest.mark.parametrize(
+    ("clause", "forbidden"),
+    [
+        (ForbiddenLessThanClause, [1, 2]),
+        (ForbiddenLessThanEqualsClause, [1, 2, 3]),
+        (ForbiddenGreaterThanClause, [4, 5]),
+        (ForbiddenGreaterThanEqualsClause, [3, 4, 5]),
+    ],
+)
+def test_bounds_of_all_kinds_become_lists_in_the_old_format(
+    clause: Any, forbidden: list[int]
+) -> None:
+    n, a = Integer("n", (1, 5), default=3), Categorical("a", ["x", "y"], default="y")
+    space = ConfigurationSpace()
+    space.add(n, a)
+    space.add(ForbiddenAndConjunction(ForbiddenEqualsClause(a, "x"), clause(n, 3)))
+    written = write_pcs(space, new=False).text
+    listed = [line for line in written.splitlines() if line.startswith("{")]
+    assert listed == [f"{{a=x, n={value}}}" for value in forbidden]
 
 
 @pytest.mark.parametrize(

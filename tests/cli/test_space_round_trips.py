@@ -12,7 +12,7 @@ from ConfigSpace import Configuration, ConfigurationSpace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from acband_configspace.cli.errors import COMMAND_LINE, Place
+from acband_configspace.cli.errors import COMMAND_LINE
 from acband_configspace.cli.main import main
 from acband_configspace.cli.spaces.building import Placed, build_space
 from acband_configspace.cli.spaces.expressions import And, Comparison, Expression, Not, Or
@@ -79,16 +79,16 @@ def spaces(draw: st.DrawFn) -> ConfigurationSpace:
         for index in range(1, len(known))
         if draw(st.booleans())
     ]
-    placed = {p.name: (p, Place("f", n)) for n, p in enumerate(known)}
+    by_name = {p.name: p for p in known}
     clauses: list[Placed] = []
     for _ in range(draw(st.integers(0, 2))):
         clause = Placed(draw(expressions(known)), COMMAND_LINE)
         try:
-            build_space(placed, conditions, [*clauses, clause])
+            build_space(by_name, conditions, [*clauses, clause])
         except ValueError:  # it forbids the default: not this one, then
             continue
         clauses.append(clause)
-    return build_space(placed, conditions, clauses)
+    return build_space(by_name, conditions, clauses)
 
 
 def allowed(space: ConfigurationSpace, number: int = 30) -> list[dict[str, object]]:
@@ -123,7 +123,7 @@ def test_irace(tmp_path: Path, space: ConfigurationSpace) -> None:
     path = tmp_path / "parameters.txt"
     written = write_space(space, path, format_name="irace")
     path.write_text(written.text, encoding="utf-8")
-    forbidden_beside(path).write_text(written.beside.get("forbidden.txt", ""), encoding="utf-8")
+    forbidden_beside(path).write_text(written.forbidden, encoding="utf-8")
     again = read_space(path)
     assert len(again) == len(space)
     # ConfigSpace orders by dependence and name: the order in the file tells who is who.

@@ -13,7 +13,8 @@ from acband_configspace.core.engine import Engine, Limits
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.race import Race
 from acband_configspace.core.settings import Settings
-from acband_configspace.runlog.journal import Header, Journal, RaceRecord, TrialRecord
+from acband_configspace.runlog.journal import Journal
+from acband_configspace.runlog.records import Header, RaceRecord, TrialRecord
 
 #: A run that takes longer is stopped.
 CUTOFF = 20.0

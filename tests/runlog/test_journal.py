@@ -31,14 +31,8 @@ from acband_configspace.core.search_plan import PassPlan
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import QuantileCost, Wins
 from acband_configspace.errors import JournalError, RunDirectoryGoneError, RunInUseError
-from acband_configspace.runlog.journal import (
-    Header,
-    Journal,
-    RaceRecord,
-    TrialRecord,
-    read_journal,
-    short_info,
-)
+from acband_configspace.runlog.journal import Journal, read_journal
+from acband_configspace.runlog.records import Header, RaceRecord, TrialRecord, short_info
 
 IDENTITY = {"k": 2, "instances": ["ä", "b\n"], "crash_cost": math.inf}
 HEADER = Header(settings=Settings(), racing=False, seed=3, deterministic=True)

@@ -22,9 +22,9 @@ from acband_configspace.core.race import RaceId
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Wins, wins
 from acband_configspace.runlog.csv import write_trials
-from acband_configspace.runlog.journal import Journal, RaceRecord, TrialRecord
+from acband_configspace.runlog.journal import Journal
+from acband_configspace.runlog.records import RaceRecord, TrialRecord
 from acband_configspace.runlog.replay import FATES, NoRunError, Run
-from acband_configspace.runlog.rounds import winner_of
 
 POOL = tuple(f"instance {n}" for n in range(40))
 
@@ -226,7 +226,7 @@ def test_who_wins_a_race_is_the_cores_rule() -> None:
             outcome = race.outcome
             won = wins(np.array([outcome.finishing_costs]), np.array([outcome.censored]))[0]
             expected = [n for n, has_won in zip(race.racers, won, strict=True) if has_won]
-            assert [n for n in [winner_of(race)] if n is not None] == expected
+            assert [n for n in [race.winner] if n is not None] == expected
 
 
 def test_a_statistic_of_ones_own_can_be_given_again(tmp_path: Path) -> None:

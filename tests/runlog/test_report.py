@@ -30,7 +30,7 @@ from acband_configspace.runlog.charts import (
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.replay import Run
 from acband_configspace.runlog.report import html_report
-from acband_configspace.runlog.verdict import VERDICT, Verdict, verdict
+from acband_configspace.runlog.verdict import VERDICT, Verdict
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -116,7 +116,7 @@ def test_the_page_answers_how_much_better_first(directory: Path) -> None:
         "Configurations",
         "Settings",
     ]
-    assert verdict(run) in page
+    assert run.verdict in page
     assert f"<b>#{run.incumbent}</b>incumbent" in page
     assert f"<b>{len(run.races):,}</b>races" in page
     assert "Finished: all n_trials=600 trials are used." in page
@@ -141,7 +141,7 @@ def test_what_was_found_on_test_instances_comes_first(tmp_path: Path) -> None:
     journal.add_note(VERDICT, **asdict(found))
     journal.close()
     page = html_report(tmp_path)
-    first, second = page.index("is 2.00 times as fast"), page.index(verdict(Run.load(tmp_path)))
+    first, second = page.index("is 2.00 times as fast"), page.index(Run.load(tmp_path).verdict)
     assert page.index("How much better") < first < second
     assert page.index("PAR10") < second
     assert page.index("Wilcoxon signed-rank test: p = 0.00") < second
@@ -197,7 +197,7 @@ def test_a_run_that_the_engine_does_not_take_in_says_so(tmp_path: Path) -> None:
 )
 def test_the_verdict_is_a_sentence(tmp_path: Path, options: dict[str, Any], pattern: str) -> None:
     write_run(tmp_path, **options)
-    assert re.search(pattern, verdict(Run.load(tmp_path)))
+    assert re.search(pattern, Run.load(tmp_path).verdict)
 
 
 def test_the_cost_goes_down_to_the_incumbents_and_the_default_has_a_line(directory: Path) -> None:

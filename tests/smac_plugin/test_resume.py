@@ -53,8 +53,8 @@ from acband_configspace.errors import (
     RunInUseError,
 )
 from acband_configspace.runlog.journal import read_journal
+from acband_configspace.runlog.played import playable
 from acband_configspace.runlog.replay import Run
-from acband_configspace.runlog.rounds import playable
 
 
 def start(

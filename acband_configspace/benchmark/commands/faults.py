@@ -165,9 +165,7 @@ class _WentWrongError(Exception):
 
 def verdicts(run: Run) -> dict[Any, Any]:
     """Return who raced and who won, by race."""
-    from acband_configspace.runlog.rounds import winner_of
-
-    return {tuple(race.id): (race.racers, race.key, winner_of(race)) for race in run.races}
+    return {tuple(race.id): (race.racers, race.key, race.winner) for race in run.races}
 
 
 class _DisturbedRun:
@@ -448,12 +446,9 @@ class _DisturbedRun:
 
 def _odd_winners(run: Run) -> list[str]:
     """Return the races that a slower one has won; nobody wins if all are slower than the best."""
-    from acband_configspace.runlog.rounds import winner_of
-
     odd = []
     for race in run.races:
         levels = {racer: run.values(racer)["level"] for racer in race.racers}
-        winner = winner_of(race)
-        if winner is not None and levels[winner] > min(levels.values()):
-            odd.append(f"{race.id}: {levels}, won by {winner}")
+        if race.winner is not None and levels[race.winner] > min(levels.values()):
+            odd.append(f"{race.id}: {levels}, won by {race.winner}")
     return odd

@@ -69,90 +69,74 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     """Read a scenario of ``key = value`` lines; the command line's ``overrides`` come last."""
     # As AClib has it, all paths are relative to where the configurator is started.
     folders = (Path.cwd(), path.resolve().parent)
-    assignments = Assignments(path, folders, _ALIASES, {plain_key(word) for word in _UNUSED})
-    assignments.add_all(read_assignments(read_text(path), path))
-    assignments.override(overrides)
-    return _Reader(assignments).scenario()
+    assignments = read_assignments(read_text(path), path)
+    unused = {plain_key(word) for word in _UNUSED}
+    given = Assignments(path, folders, assignments, overrides, aliases=_ALIASES, unused=unused)
+    quality = given.choice("run_obj", ("runtime", "quality")) == "quality"
+    paths = (given.file(key) for key in ("instance_file", "test_instance_file"))
+    train, test = (None if path is None else listed_instances(path) for path in paths)
+    space = read_space(given.existing("paramfile", given.required("paramfile").value))
+    for key, why in _NOT_NEEDED.items():
+        if found := given.get(key):
+            given.notes.append(f"{found.place}: {found.key} is read, but {why}")
+    return ScenarioFile(
+        format="aclib",
+        line=_line(given, [*(train or ()), *(test or ())]),
+        space=space,
+        reader=AclibResult(quality=quality),
+        directory=given.folder("execdir", Path.cwd()),
+        instances=None if train is None else tuple(instance.name for instance in train),
+        test_instances=None if test is None else tuple(instance.name for instance in test),
+        racing=not quality,
+        par=_par(given, quality),
+        cutoff=given.number("cutoff_time"),
+        memory_limit=given.whole("memory_limit"),
+        crash_cost=given.number("cost_for_crash") or math.inf,
+        deterministic=given.truth("deterministic", default=True),
+        n_trials=given.whole("runcount_limit"),
+        walltime_limit=given.number("wallclock_limit"),
+        cputime_limit=given.number("tunerTimeout"),
+        given=_given(given, space),
+        output=Path(outdir) if (outdir := given.text("outdir")) else None,
+        keys=tuple(_KEYS),
+        **given.common(),
+    )
 
 
-class _Reader:
-    def __init__(self, assignments: Assignments) -> None:
-        self._assignments = assignments
+def _line(given: Assignments, instances: list[ListedInstance]) -> CommandLine:
+    found = given.required("algo")
+    try:
+        command = tuple(shlex.split(found.value))
+    except ValueError as error:
+        raise InputError(found.place, f"{found.key} cannot be read: {error}") from None
+    if given.choice("call_format", ("old", "aclib", "aclib2")) != "old":
+        return Aclib2Command(command)
+    text = given.text("cutoff_length", "0")
+    return OldAclibCommand(
+        command,
+        specifics={i.name: i.rest for i in instances if i.rest},
+        cutoff_length="2147483647" if text.lower() == "max" else text,
+    )
 
-    def scenario(self) -> ScenarioFile:
-        given = self._assignments
-        quality = given.choice("run_obj", ("runtime", "quality")) == "quality"
-        instances, test = (self._instances(k) for k in ("instance_file", "test_instance_file"))
-        given.required("paramfile")
-        paramfile = given.file("paramfile")
-        assert paramfile is not None
-        space = read_space(paramfile)
-        for key, why in _NOT_NEEDED.items():
-            if found := given.get(key):
-                given.notes.append(f"{found.place}: {found.key} is read, but {why}")
-        return ScenarioFile(
-            path=given.path,
-            format="aclib",
-            line=self._line([*(instances or ()), *(test or ())]),
-            space=space,
-            reader=AclibResult(quality=quality),
-            success_codes=tuple(range(256)),  # the result line says how it went
-            directory=given.folder("execdir", Path.cwd()),
-            instances=None if instances is None else tuple(i.name for i in instances),
-            test_instances=None if test is None else tuple(i.name for i in test),
-            racing=not quality,
-            par=self._par(quality),
-            cutoff=given.number("cutoff_time"),
-            memory_limit=given.whole("memory_limit"),
-            crash_cost=given.number("cost_for_crash") or math.inf,
-            deterministic=given.truth("deterministic", default=True),
-            n_trials=given.whole("runcount_limit"),
-            walltime_limit=given.number("wallclock_limit"),
-            cputime_limit=given.number("tunerTimeout"),
-            given=self._given(space),
-            seed=given.whole("seed") or 0,
-            output=Path(outdir) if (outdir := given.text("outdir")) else None,
-            **given.options(),
-            keys=tuple(_KEYS),
-            notes=tuple(given.notes),
+
+def _par(given: Assignments, quality: bool) -> float:
+    found = given.get("overall_obj")
+    if found is None:
+        return 1.0 if quality else 10.0
+    match = re.fullmatch(r"(?:par|mean|adj_mean)(\d*)", found.value.lower())
+    if match is None:
+        raise InputError(
+            found.place, f"{found.key} must be mean or PAR10, say, but got {found.value!r}"
         )
+    return max(1.0, float(match[1] or 1))
 
-    def _instances(self, key: str) -> list[ListedInstance] | None:
-        path = self._assignments.file(key)
-        return None if path is None else listed_instances(path)
 
-    def _line(self, instances: list[ListedInstance]) -> CommandLine:
-        found = self._assignments.required("algo")
-        try:
-            command = tuple(shlex.split(found.value))
-        except ValueError as error:
-            raise InputError(found.place, f"{found.key} cannot be read: {error}") from None
-        if self._assignments.choice("call_format", ("old", "aclib", "aclib2")) != "old":
-            return Aclib2Command(command)
-        text = self._assignments.text("cutoff_length", "0")
-        return OldAclibCommand(
-            command,
-            specifics={i.name: i.rest for i in instances if i.rest},
-            cutoff_length="2147483647" if text.lower() == "max" else text,
-        )
-
-    def _par(self, quality: bool) -> float:
-        found = self._assignments.get("overall_obj")
-        if found is None:
-            return 1.0 if quality else 10.0
-        match = re.fullmatch(r"(?:par|mean|adj_mean)(\d*)", found.value.lower())
-        if match is None:
-            raise InputError(
-                found.place, f"{found.key} must be mean or PAR10, say, but got {found.value!r}"
-            )
-        return max(1.0, float(match[1] or 1))
-
-    def _given(self, space: ConfigurationSpace) -> tuple[Mapping[str, Any], ...]:
-        found = self._assignments.get("initial_incumbent")
-        if found is None or found.value.upper() in ("DEFAULT", "RANDOM"):
-            return ()
-        pairs = re.findall(r"-?([^\s=,]+?)(?:\s*=\s*|\s+)['\"]?([^\s'\",]+)['\"]?", found.value)
-        return (given_configuration(space, dict(pairs), found.place),)
+def _given(given: Assignments, space: ConfigurationSpace) -> tuple[Mapping[str, Any], ...]:
+    found = given.get("initial_incumbent")
+    if found is None or found.value.upper() in ("DEFAULT", "RANDOM"):
+        return ()
+    pairs = re.findall(r"-?([^\s=,]+?)(?:\s*=\s*|\s+)['\"]?([^\s'\",]+)['\"]?", found.value)
+    return (given_configuration(space, dict(pairs), found.place),)
 
 
 def given_configuration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,10 @@ class Assignments:
         The scenario file.
     folders : tuple of Path
         Where files that it names are looked for.
+    assignments : iterable of Assignment
+        What the file says; unknown keys are an error with the nearest known one.
+    overrides : Mapping[str, str]
+        What the command line says; what is not a key of the format may be an option.
     aliases : Mapping[str, str]
         From plain keys to canonical ones.
     unused : Collection[str]
@@ -68,43 +72,41 @@ class Assignments:
         self,
         path: Path,
         folders: tuple[Path, ...],
+        assignments: Iterable[Assignment],
+        overrides: Mapping[str, str],
+        *,
         aliases: Mapping[str, str],
         unused: Collection[str],
     ) -> None:
         self.path = path
         self.folders = folders
-        self._aliases = aliases
-        self._unused = unused
         self._found: dict[str, Assignment] = {}
         self._options: dict[str, Any] = {}
         self.notes: list[str] = []
-
-    def add_all(self, assignments: Iterator[Assignment]) -> None:
-        """Take in a file; unknown keys are an error with the nearest known one."""
-        for assignment in assignments:
-            plain = plain_key(assignment.key)
-            if plain in self._aliases:
-                self._found[self._aliases[plain]] = assignment
-            elif plain in self._unused:
-                self.notes.append(f"{assignment.place}: {assignment.key} has no meaning here")
+        for given in assignments:
+            plain = plain_key(given.key)
+            if plain in aliases:
+                self._found[aliases[plain]] = given
+            elif plain in unused:
+                self.notes.append(f"{given.place}: {given.key} has no meaning here")
             else:
-                hint = suggestion(assignment.key, {*self._aliases.values(), *self._unused})
-                raise InputError(assignment.place, f"unknown key {assignment.key!r}{hint}")
-
-    def override(self, overrides: Mapping[str, str]) -> None:
-        """Take in what the command line says; what is not a key of the format may be an option."""
+                hint = suggestion(given.key, {*aliases.values(), *unused})
+                raise InputError(given.place, f"unknown key {given.key!r}{hint}")
         for key, value in overrides.items():
-            plain = plain_key(key)
-            if plain in self._aliases:
-                self._found[self._aliases[plain]] = Assignment(f"--{key}", value, COMMAND_LINE)
+            if (plain := plain_key(key)) in aliases:
+                self._found[aliases[plain]] = Assignment(f"--{key}", value, COMMAND_LINE)
             else:
                 self._options[key.replace("-", "_")] = parsed_value(value)
 
-    def options(self) -> dict[str, Any]:
-        """Return the options of the search, as a scenario has them."""
+    def common(self) -> dict[str, Any]:
+        """Return what a scenario has in each of these formats."""
         return {
+            "path": self.path,
+            "success_codes": tuple(range(256)),  # what a run prints says how it went
+            "seed": self.whole("seed") or 0,
             "options": self._options,
             "option_places": dict.fromkeys(self._options, COMMAND_LINE),
+            "notes": tuple(self.notes),
         }
 
     def get(self, key: str) -> Assignment | None:
@@ -118,13 +120,13 @@ class Assignments:
     def place(self, key: str) -> Place:
         """Return where a key is, or should be."""
         found = self.get(key)
-        return Place.of(self.path) if found is None else found.place
+        return Place(self.path) if found is None else found.place
 
     def required(self, key: str) -> Assignment:
         """Return what a key was given that must be there."""
         found = self.get(key)
         if found is None:
-            raise InputError(Place.of(self.path), f"the key {key!r} is missing")
+            raise InputError(Place(self.path), f"the key {key!r} is missing")
         return found
 
     def text(self, key: str, default: str = "") -> str:
@@ -154,25 +156,23 @@ class Assignments:
         found = self.get(key)
         return known[0] if found is None else choice(key, found.value, known, found.place)
 
-    def file(self, key: str, default: str = "") -> Path | None:
-        """Return the path of a file, which must be there; None if none is named."""
-        name = self.text(key, default)
-        if not name:
-            return None
+    def existing(self, key: str, name: str, *, is_folder: bool = False) -> Path:
+        """Return the path of the file, or the folder, that a key names; it must be there."""
         path = locate(name, self.folders)
-        if not path.is_file():
-            raise InputError(self.place(key), f"{key}: there is no file {name}")
+        if not (path.is_dir() if is_folder else path.is_file()):
+            what = "folder" if is_folder else "file"
+            raise InputError(self.place(key), f"{key}: there is no {what} {name}")
         return path
 
-    def folder(self, key: str, default: Path) -> Path:
-        """Return the path of a folder, which must be there."""
+    def file(self, key: str) -> Path | None:
+        """Return the path of a file, None if none is named."""
         name = self.text(key)
-        if not name:
-            return default
-        folder = locate(name, self.folders).resolve()
-        if not folder.is_dir():
-            raise InputError(self.place(key), f"{key}: there is no folder {name}")
-        return folder
+        return self.existing(key, name) if name else None
+
+    def folder(self, key: str, default: Path) -> Path:
+        """Return the path of a folder."""
+        name = self.text(key)
+        return self.existing(key, name, is_folder=True).resolve() if name else default
 
 
 def number(name: str, value: object, place: Place, *, at_least: float = -math.inf) -> float:

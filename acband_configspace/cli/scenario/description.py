@@ -70,7 +70,7 @@ class ScenarioFile:
     """What was read but is not used, for people to read."""
 
     def __post_init__(self) -> None:
-        place = Place.of(self.path)
+        place = Place(self.path)
         if self.racing and self.cutoff is None:
             raise InputError(
                 place,

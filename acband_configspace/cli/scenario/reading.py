@@ -32,7 +32,7 @@ def _file(path: Path) -> Path:
         return path
     found = next((path / name for name in NAMES if (path / name).is_file()), None)
     if found is None:
-        raise InputError(Place.of(path), f"has neither {' nor '.join(NAMES)}; name the file")
+        raise InputError(Place(path), f"has neither {' nor '.join(NAMES)}; name the file")
     return found
 
 

@@ -45,63 +45,22 @@ else:
 
 T = TypeVar("T")
 
-_OF_TARGET = (
-    "command", "shell", "directory", "parameter", "on", "off", "written", "success", "minimise",
-    "pattern", "result", "cutoff", "memory", "par", "crash_cost", "deterministic",
-)  # fmt: skip
 #: The keys of each table; those of [space] and [options] are names of parameters and options.
 KEYS: dict[str, tuple[str, ...]] = {
-    "target": _OF_TARGET,
+    "target": (
+        "command", "shell", "directory", "parameter", "on", "off", "written", "success",
+        "minimise", "pattern", "result", "cutoff", "memory", "par", "crash_cost", "deterministic",
+    ),
     "space": (),
     "instances": ("train", "test"),
     "budget": ("trials", "wall_time", "cpu_time"),
     "run": ("seed", "workers", "output"),
     "options": (),
-}
+}  # fmt: skip
 #: What ``acband new`` writes.
-TEMPLATE = """\
-# What to tune, on what, for how long. Try it with: acband check scenario.toml
-# Files are named relative to this one, and the target runs in this one's folder.
-
-[target]
-# The program and its arguments, never through a shell. The places for {parameters}, {instance},
-# {seed} and {cutoff} are yours to choose; parameters and instance come last if you do not.
-command = ["minisat", "-verb=0", "{parameters}", "{instance}"]
-parameter = "-{name}={value}"   # how a parameter is written; two words: ["--{name}", "{value}"]
-on = "-{name}"                  # how one with the values on and off (or yes and no) is written
-off = "-no-{name}"
-success = [10, 20]              # exit codes of a run that came to its end (default: 0)
-minimise = "cpu time"           # or "wall time", or "cost"
-cutoff = 5                      # seconds for a run
-# memory = 2000                 # MB for a run
-# pattern = 'cost: (\\S+)'       # with "cost": where it is in the output (default: last number)
-# written."odd-one" = "+odd:{value}"  # a parameter that is written in its own way
-# deterministic = true          # the seed does not matter
-
-[space]                         # or a PCS, irace, JSON or YAML file: file = "params.pcs"
-luby = { values = ["on", "off"], default = "on" }
-rinc = { range = [1.1, 4.0], default = 2.0 }
-rfirst = { range = [10, 1000], default = 100, log = true }   # whole numbers on a log scale
-phase-saving = { values = [0, 1, 2], default = 2, ordered = true }
-elim = { values = ["on", "off"], default = "on" }
-grow = { range = [-10, 30], default = 0, when = 'elim == "on"' }
-# forbidden = ['luby == "on" & rinc < 1.5']
-
-[instances]                     # a folder, a pattern, a file with one on each line, or a list
-train = "instances/*.cnf"
-# test = "test_instances/*.cnf"
-
-[budget]                        # any of these
-wall_time = "30 min"
-# cpu_time = "10 h"             # of all runs together
-# trials = 1000
-
-[options]                       # of the search, see the README
-# k = 4
-"""
+TEMPLATE = Path(__file__).with_name("template.toml")
 
 _OBJECTIVES = ("cpu time", "wall time", "cost")
-_RESULTS = ("exit code", "last number", "aclib", "irace")
 
 
 def read_toml(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
@@ -111,66 +70,64 @@ def read_toml(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
-        place = Place.of(path, int(line[1]) if line else text.count("\n") + 1)
+        place = Place(path, int(line[1]) if line else text.count("\n") + 1)
         raise InputError(place, f"is not valid TOML: {error}") from None
-    tables = _Tables(path, text, content)
-    tables.override(overrides)
-    return _Reader(path, tables).scenario()
+    return _scenario(_Tables(path, text, content, overrides))
 
 
 class _Tables:
-    """The tables of the file, with the lines of their keys."""
+    """The tables of the file, with the lines of their keys, overridden by the command line."""
 
-    def __init__(self, path: Path, text: str, content: Mapping[str, Any]) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, text: str, content: Mapping[str, Any], overrides: Mapping[str, str]
+    ) -> None:
+        self.path = path
+        self.folder = path.resolve().parent
         self._lines = _lines_of_keys(text)
         self._tables: dict[str, dict[str, Assignment]] = {name: {} for name in KEYS}
         for name, table in content.items():
-            place = self._place(name, None)
+            place = self.place(name)
             if name not in KEYS:
                 hint = suggestion(name, KEYS)
                 raise InputError(place, f"unknown table or key {name!r}{hint}")
             if not isinstance(table, dict):
                 raise InputError(place, f"[{name}] must be a table but got {table!r}")
             for key, value in table.items():
-                self._check(name, key, self._place(name, key))
-                self._tables[name][key] = Assignment(key, value, self._place(name, key))
+                self._add(name, key, Assignment(key, value, self.place(name, key)))
+        for written, value in overrides.items():
+            self._override(written, value)
 
-    def _place(self, table: str, key: str | None) -> Place:
+    def place(self, table: str, key: str | None = None) -> Place:
+        """Return where a key is, or its table."""
         line = self._lines.get((table, key)) or self._lines.get((table, None))
-        return Place.of(self._path, line)
+        return Place(self.path, line)
 
-    def _check(self, table: str, key: str, place: Place) -> None:
+    def _add(self, table: str, key: str, given: Assignment) -> None:
         known = KEYS[table]
         if known and key not in known:
             homes = [f"[{t}] {key}" for t, keys in KEYS.items() if key in keys]
             hint = f"; it belongs to {homes[0]}" if homes else suggestion(key, known)
-            raise InputError(place, f"unknown key {key!r} in [{table}]{hint}")
+            raise InputError(given.place, f"unknown key {key!r} in [{table}]{hint}")
+        self._tables[table][key] = given
 
-    def override(self, overrides: Mapping[str, str]) -> None:
+    def _override(self, written: str, text: str) -> None:
         """Take in what the command line says: ``table.key``, or a key alone; others are options."""
-        for written, text in overrides.items():
-            table, _, key = written.rpartition(".")
-            key = key.replace("-", "_") if not table or KEYS.get(table) else key
-            if not table:
-                table = next((t for t, keys in KEYS.items() if key in keys), "options")
-            if table not in KEYS:
-                hint = suggestion(table, KEYS)
-                raise InputError(COMMAND_LINE, f"--{written}: unknown table {table!r}{hint}")
-            self._check(table, key, COMMAND_LINE)
-            self._tables[table][key] = Assignment(f"--{written}", parsed_value(text), COMMAND_LINE)
+        table, _, key = written.rpartition(".")
+        key = key.replace("-", "_") if not table or KEYS.get(table) else key
+        if not table:
+            table = next((t for t, keys in KEYS.items() if key in keys), "options")
+        if table not in KEYS:
+            hint = suggestion(table, KEYS)
+            raise InputError(COMMAND_LINE, f"--{written}: unknown table {table!r}{hint}")
+        self._add(table, key, Assignment(f"--{written}", parsed_value(text), COMMAND_LINE))
 
-    def get(self, table: str, key: str) -> Assignment | None:
-        """Return what a key was given, if anything."""
-        return self._tables[table].get(key)
-
-    def all_of(self, table: str) -> Mapping[str, Assignment]:
-        """Return a whole table."""
+    def __getitem__(self, table: str) -> Mapping[str, Assignment]:
         return self._tables[table]
 
-    def missing(self, table: str, key: str, example: str) -> InputError:
-        """Return the error for a key that must be there."""
-        return InputError(self._place(table, None), f"[{table}] must have {key}, such as {example}")
+    def read(self, table: str, key: str, convert: Callable[..., T], **options: Any) -> T | None:
+        """Return what a key was given, converted; None if nothing."""
+        given = self._tables[table].get(key)
+        return None if given is None else convert(key, given.value, place=given.place, **options)
 
 
 def _lines_of_keys(text: str) -> dict[tuple[str, str | None], int]:
@@ -189,151 +146,140 @@ def _lines_of_keys(text: str) -> dict[tuple[str, str | None], int]:
     return lines
 
 
-class _Reader:
-    def __init__(self, path: Path, tables: _Tables) -> None:
-        self._path = path
-        self._folder = path.resolve().parent
-        self._tables = tables
+def _scenario(given: _Tables) -> ScenarioFile:
+    objective = given.read("target", "minimise", choice, known=_OBJECTIVES) or "cpu time"
+    racing = objective != "cost"
+    crash = given.read("target", "crash_cost", number)
+    output = given["run"].get("output")
+    return ScenarioFile(
+        path=given.path,
+        format="toml",
+        line=_line(given),
+        space=_space(given),
+        reader=_result(given, racing),
+        success_codes=given.read("target", "success", _exit_codes) or (0,),
+        directory=_directory(given),
+        instances=_instances(given, "train"),
+        test_instances=_instances(given, "test"),
+        racing=racing,
+        clock="wall" if objective == "wall time" else "cpu",
+        par=given.read("target", "par", number, at_least=1) or 10.0,
+        cutoff=given.read("target", "cutoff", seconds),
+        memory_limit=given.read("target", "memory", whole, at_least=1),
+        crash_cost=math.inf if crash is None else crash,
+        deterministic=given.read("target", "deterministic", truth) or False,
+        n_trials=given.read("budget", "trials", whole, at_least=2),
+        walltime_limit=given.read("budget", "wall_time", seconds),
+        cputime_limit=given.read("budget", "cpu_time", seconds),
+        seed=given.read("run", "seed", whole, at_least=0) or 0,
+        workers=given.read("run", "workers", whole, at_least=1) or 1,
+        output=None if output is None else given.folder / str(output.value),
+        options={key: option.value for key, option in given["options"].items()},
+        option_places={key: option.place for key, option in given["options"].items()},
+        keys=tuple(key for keys in KEYS.values() for key in keys),
+    )
 
-    def scenario(self) -> ScenarioFile:
-        objective = self._read("target", "minimise", choice, known=_OBJECTIVES) or "cpu time"
-        racing = objective != "cost"
-        crash = self._read("target", "crash_cost", number)
-        options = self._tables.all_of("options")
-        return ScenarioFile(
-            path=self._path,
-            format="toml",
-            line=self._line(),
-            space=self._space(),
-            reader=self._result(racing),
-            success_codes=self._success(),
-            directory=self._directory(),
-            instances=self._instances("train"),
-            test_instances=self._instances("test"),
-            racing=racing,
-            clock="wall" if objective == "wall time" else "cpu",
-            par=self._read("target", "par", number, at_least=1) or 10.0,
-            cutoff=self._read("target", "cutoff", seconds),
-            memory_limit=self._read("target", "memory", whole, at_least=1),
-            crash_cost=math.inf if crash is None else crash,
-            deterministic=self._read("target", "deterministic", truth) or False,
-            n_trials=self._read("budget", "trials", whole, at_least=2),
-            walltime_limit=self._read("budget", "wall_time", seconds),
-            cputime_limit=self._read("budget", "cpu_time", seconds),
-            seed=self._read("run", "seed", whole, at_least=0) or 0,
-            workers=self._read("run", "workers", whole, at_least=1) or 1,
-            output=self._output(),
-            options={key: given.value for key, given in options.items()},
-            option_places={key: given.place for key, given in options.items()},
-            keys=tuple(key for keys in KEYS.values() for key in keys),
+
+def _directory(given: _Tables) -> Path:
+    named = given["target"].get("directory")
+    folder = given.folder if named is None else given.folder / str(named.value)
+    if named is not None and not folder.is_dir():
+        raise InputError(named.place, f"directory: there is no folder {folder}")
+    return folder
+
+
+def _line(given: _Tables) -> TemplateCommand:
+    command = given["target"].get("command")
+    if command is None:
+        raise InputError(
+            given.place("target"), '[target] must have a command, such as ["minisat", "-verb=0"]'
         )
+    shell = given.read("target", "shell", truth) or False
+    if shell is not isinstance(command.value, str):
+        wanted = "a text, since shell = true" if shell else 'a list of words, such as ["a", "b"]'
+        raise InputError(command.place, f"command must be {wanted}, but got {command.value!r}")
+    words = _texts(command, COMMAND_FIELDS)
+    if not shell and not words:
+        raise InputError(command.place, "command must name a program but is empty")
+    ways = {
+        key: _texts(given["target"][key], PARAMETER_FIELDS)
+        for key in ("parameter", "on", "off")
+        if key in given["target"]
+    }
+    written = given["target"].get("written")
+    return TemplateCommand(
+        (_program(words[0], given.folder), *words[1:]) if not shell else words,
+        parameter=ways.get("parameter") or TemplateCommand.parameter,
+        on=ways.get("on"),
+        off=ways.get("off"),
+        written={} if written is None else _written(written),
+        folder=str(given.folder),
+        shell=shell,
+    )
 
-    def _read(self, table: str, key: str, convert: Callable[..., T], **options: Any) -> T | None:
-        """Return what a key was given, converted; None if nothing."""
-        given = self._tables.get(table, key)
-        return None if given is None else convert(key, given.value, place=given.place, **options)
 
-    def _output(self) -> Path | None:
-        given = self._tables.get("run", "output")
-        return None if given is None else self._folder / str(given.value)
+def _exit_codes(name: str, value: object, place: Place) -> tuple[int, ...]:
+    codes = value if isinstance(value, list) else [value]
+    found = tuple(whole(name, code, place, at_least=0) for code in codes)
+    if not found or max(found) > 255:
+        raise InputError(place, f"{name} must be exit codes of 0 to 255 but got {codes}")
+    return found
 
-    def _directory(self) -> Path:
-        given = self._tables.get("target", "directory")
-        if given is None:
-            return self._folder
-        folder = self._folder / str(given.value)
-        if not folder.is_dir():
-            raise InputError(given.place, f"directory: there is no folder {folder}")
-        return folder
 
-    def _line(self) -> TemplateCommand:
-        given = self._tables.get("target", "command")
-        if given is None:
-            raise self._tables.missing("target", "a command", '["minisat", "-verb=0"]')
-        shell = self._read("target", "shell", truth) or False
-        if shell is not isinstance(given.value, str):
-            wanted = (
-                "a text, since shell = true" if shell else 'a list of words, such as ["a", "b"]'
-            )
-            raise InputError(given.place, f"command must be {wanted}, but got {given.value!r}")
-        words = _texts(given, COMMAND_FIELDS)
-        if not shell and not words:
-            raise InputError(given.place, "command must name a program but is empty")
-        written = self._tables.get("target", "written")
-        return TemplateCommand(
-            (_program(words[0], self._folder), *words[1:]) if not shell else words,
-            parameter=self._words("parameter") or TemplateCommand.parameter,
-            on=self._words("on"),
-            off=self._words("off"),
-            written={} if written is None else _written(written),
-            folder=str(self._folder),
-            shell=shell,
-        )
-
-    def _words(self, key: str) -> tuple[str, ...] | None:
-        given = self._tables.get("target", key)
-        return None if given is None else _texts(given, PARAMETER_FIELDS)
-
-    def _success(self) -> tuple[int, ...]:
-        given = self._tables.get("target", "success")
-        if given is None:
-            return (0,)
-        codes = given.value if isinstance(given.value, list) else [given.value]
-        found = tuple(whole("success", code, given.place, at_least=0) for code in codes)
-        if not found or max(found) > 255:
-            raise InputError(given.place, f"success must be exit codes of 0 to 255 but got {codes}")
-        return found
-
-    def _result(self, racing: bool) -> ResultReader | None:
-        pattern = self._tables.get("target", "pattern")
-        if pattern is not None:
-            try:
-                re.compile(str(pattern.value))
-            except re.error as error:
-                raise InputError(
-                    pattern.place, f"pattern is not a regular expression: {error}"
-                ) from None
-            return PatternResult(str(pattern.value))
-        kind = self._read("target", "result", choice, known=_RESULTS)
-        kind = kind or ("exit code" if racing else "last number")
-        readers: dict[str, ResultReader | None] = {
-            "exit code": None,
-            "last number": LastNumber(),
-            "aclib": AclibResult(quality=not racing),
-            "irace": IraceResult(),
-        }
-        if readers[kind] is None and not racing:
-            given = self._tables.get("target", "result")
-            place = Place.of(self._path) if given is None else given.place
-            raise InputError(place, "result must not be 'exit code' if a cost is minimised")
-        return readers[kind]
-
-    def _instances(self, which: str) -> tuple[str, ...] | None:
-        given = self._tables.get("instances", which)
-        if given is None:
-            return None
-        if isinstance(given.value, list):
-            return tuple(dict.fromkeys(str(name) for name in given.value))
-        if not isinstance(given.value, str):
+def _result(given: _Tables, racing: bool) -> ResultReader | None:
+    pattern = given["target"].get("pattern")
+    if pattern is not None:
+        try:
+            re.compile(str(pattern.value))
+        except re.error as error:
             raise InputError(
-                given.place,
-                f"{which} must be a file, folder, pattern or list but got {given.value!r}",
-            )
-        return tuple(found_instances(given.value, self._folder, given.place))
+                pattern.place, f"pattern is not a regular expression: {error}"
+            ) from None
+        return PatternResult(str(pattern.value))
+    readers: dict[str, ResultReader | None] = {
+        "exit code": None,
+        "last number": LastNumber(),
+        "aclib": AclibResult(quality=not racing),
+        "irace": IraceResult(),
+    }
+    kind = given.read("target", "result", choice, known=tuple(readers))
+    kind = kind or ("exit code" if racing else "last number")
+    if readers[kind] is None and not racing:
+        raise InputError(
+            given["target"]["result"].place, "result must not be 'exit code' if a cost is minimised"
+        )
+    return readers[kind]
 
-    def _space(self) -> ConfigurationSpace:
-        table = self._tables.all_of("space")
-        file = table.get("file")
-        if file is None or not isinstance(file.value, str):
-            if not table:
-                raise self._tables.missing("space", "parameters or a file", 'file = "params.pcs"')
-            return read_inline({key: (given.value, given.place) for key, given in table.items()})
-        if len(table) > 1:
-            raise InputError(file.place, "[space] must have a file or parameters, not both")
-        path = locate(file.value, (self._folder,))
-        if not path.is_file():
-            raise InputError(file.place, f"there is no file {file.value!r} in {self._folder}")
-        return read_space(path)
+
+def _instances(given: _Tables, which: str) -> tuple[str, ...] | None:
+    found = given["instances"].get(which)
+    if found is None:
+        return None
+    if isinstance(found.value, list):
+        return tuple(dict.fromkeys(str(name) for name in found.value))
+    if not isinstance(found.value, str):
+        raise InputError(
+            found.place, f"{which} must be a file, folder, pattern or list but got {found.value!r}"
+        )
+    return tuple(found_instances(found.value, given.folder, found.place))
+
+
+def _space(given: _Tables) -> ConfigurationSpace:
+    table = given["space"]
+    file = table.get("file")
+    if not table:
+        raise InputError(
+            given.place("space"),
+            '[space] must have parameters or a file, such as file = "params.pcs"',
+        )
+    if file is None or not isinstance(file.value, str):
+        return read_inline({key: (found.value, found.place) for key, found in table.items()})
+    if len(table) > 1:
+        raise InputError(file.place, "[space] must have a file or parameters, not both")
+    path = locate(file.value, (given.folder,))
+    if not path.is_file():
+        raise InputError(file.place, f"there is no file {file.value!r} in {given.folder}")
+    return read_space(path)
 
 
 def _program(word: str, folder: Path) -> str:

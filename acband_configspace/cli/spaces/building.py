@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 from typing import Any
 
+import ConfigSpace
 import numpy as np
 from ConfigSpace import ConfigurationSpace
-from ConfigSpace.conditions import (
-    AndConjunction,
-    EqualsCondition,
-    GreaterThanCondition,
-    InCondition,
-    LessThanCondition,
-    NotEqualsCondition,
-    OrConjunction,
-)
-from ConfigSpace.forbidden import (
-    ForbiddenAndConjunction,
-    ForbiddenEqualsClause,
-    ForbiddenEqualsRelation,
-    ForbiddenGreaterThanClause,
-    ForbiddenGreaterThanRelation,
-    ForbiddenInClause,
-    ForbiddenLessThanClause,
-    ForbiddenLessThanRelation,
-    ForbiddenOrConjunction,
-)
 
-from acband_configspace.cli.errors import InputError, Place
+from acband_configspace.cli.errors import InputError, Place, located, suggestion
+from acband_configspace.cli.files import Line
 from acband_configspace.cli.spaces.expressions import (
     And,
     Comparison,
@@ -54,35 +37,60 @@ class Placed:
 
     expression: Expression
     place: Place
-    child: str | None = None
+    child: str = ""
 
 
-def placed(parse: Callable[[], Expression], place: Place, child: str | None = None) -> Placed:
-    """Return an expression with its place, which an error about it names."""
-    try:
-        return Placed(parse(), place, child)
-    except ExpressionError as error:
-        raise InputError(place, str(error)) from None
+@dataclass
+class Draft:
+    """A space while its file is being read: expressions are texts until all names are known."""
 
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    conditions: list[tuple[str, Line]] = field(default_factory=list)
+    """Each with its child."""
+    forbidden: list[Line] = field(default_factory=list)
 
-Parameters = dict[str, tuple[Parameter, Place]]
-"""By their names, with their places."""
+    def add(self, parameter: Parameter) -> None:
+        """Add a parameter, which must be described once."""
+        name, before = parameter.name, self.parameters.get(parameter.name)
+        if before is not None:
+            line = before.place.line
+            raise InputError(parameter.place, f"{name} is described in line {line} already")
+        self.parameters[name] = parameter
 
+    def build(
+        self,
+        source: Path | str,
+        parse: Callable[[str], Expression],
+        *,
+        free_defaults: bool = False,
+        as_in_r: bool = False,
+    ) -> ConfigurationSpace:
+        """Return the space: ``parse`` reads the expressions, the rest is :func:`build_space`'s."""
+        if not self.parameters:
+            raise InputError(Place(source), "describes no parameter")
+        for child, line in self.conditions:
+            if child not in self.parameters:
+                hint = suggestion(child, self.parameters)
+                raise InputError(line.place, f"{child!r} is not a parameter of this file{hint}")
 
-def add_parameter(parameters: Parameters, parameter: Parameter, place: Place) -> None:
-    """Add a parameter, which must be described once."""
-    if parameter.name in parameters:
-        before = parameters[parameter.name][1].line
-        raise InputError(place, f"{parameter.name} is described in line {before} already")
-    parameters[parameter.name] = parameter, place
+        def read(line: Line, child: str = "") -> Placed:
+            with located(line.place, ExpressionError):
+                return Placed(parse(line.text), line.place, child)
+
+        return build_space(
+            self.parameters,
+            [read(line, child) for child, line in self.conditions],
+            [read(line) for line in self.forbidden],
+            free_defaults=free_defaults,
+            as_in_r=as_in_r,
+        )
 
 
 def build_space(
-    parameters: Parameters,
+    parameters: Mapping[str, Parameter],
     conditions: Sequence[Placed] = (),
     forbidden: Sequence[Placed] = (),
     *,
-    name: str | None = None,
     free_defaults: bool = False,
     as_in_r: bool = False,
 ) -> ConfigurationSpace:
@@ -96,23 +104,22 @@ def build_space(
     as_in_r : bool
         Conditions mean what they mean in R: see :class:`.Simplifier`.
     """
-    known = {name: parameter for name, (parameter, _) in parameters.items()}
-    hyperparameters = {
-        name: _with_place(parameter, place) for name, (parameter, place) in parameters.items()
-    }
+    hyperparameters: dict[str, AnyHyperparameter] = {}
+    for name, parameter in parameters.items():
+        with located(parameter.place, ValueError, TypeError, OverflowError):
+            hyperparameters[name] = parameter.to_hyperparameter()
     active: dict[str, Expression] = {}
     for one in conditions:
-        assert one.child is not None
         active[one.child] = joined(And, [active.get(one.child, True), one.expression])
-    simple = Simplifier(known, active, as_in_r=as_in_r)
-    added_conditions = _conditions(conditions, hyperparameters, simple)
+    simple = Simplifier(parameters, active, as_in_r=as_in_r)
+    added_conditions = list(_conditions(conditions, hyperparameters, simple))
     clauses = [
         (clause, one.place)
         for one in forbidden
         for clause in _clauses(one, hyperparameters, simple)
     ]
     _refuse_cycle(conditions)
-    space = ConfigurationSpace(name=name)
+    space = ConfigurationSpace()
     space.add(*hyperparameters.values(), *added_conditions)
     if not clauses:
         return space
@@ -123,11 +130,8 @@ def build_space(
         if chosen is None:
             which = "nearly all configurations" if free_defaults else "the default configuration"
             raise InputError(where, f"this forbids {which}")
-        retold = {
-            n: (replace(p, default=chosen.get(n, p.default)), place)
-            for n, (p, place) in parameters.items()
-        }
-        return build_space(retold, conditions, forbidden, name=name, as_in_r=as_in_r)
+        retold = {n: replace(p, default=chosen.get(n, p.default)) for n, p in parameters.items()}
+        return build_space(retold, conditions, forbidden, as_in_r=as_in_r)
     space.add(*(clause for clause, _ in clauses))
     return space
 
@@ -135,7 +139,7 @@ def build_space(
 def _refuse_cycle(conditions: Sequence[Placed]) -> None:
     parents: dict[str, set[str]] = {}
     for one in conditions:
-        parents.setdefault(str(one.child), set()).update(names_in(one.expression))
+        parents.setdefault(one.child, set()).update(names_in(one.expression))
     try:
         TopologicalSorter(parents).prepare()
     except CycleError as error:
@@ -143,13 +147,6 @@ def _refuse_cycle(conditions: Sequence[Placed]) -> None:
         place = next(one.place for one in conditions if one.child in cycle)
         shown = " → ".join(cycle)
         raise InputError(place, f"the conditions form a cycle: {shown}") from None
-
-
-def _with_place(parameter: Parameter, place: Place) -> AnyHyperparameter:
-    try:
-        return parameter.to_hyperparameter()
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(place, str(error)) from None
 
 
 def _allowed_values(space: ConfigurationSpace, clauses: list[Any]) -> dict[str, Any] | None:
@@ -163,98 +160,84 @@ def _allowed_values(space: ConfigurationSpace, clauses: list[Any]) -> dict[str, 
 
 
 def _conditions(
-    conditions: Iterable[Placed],
-    hyperparameters: Mapping[str, AnyHyperparameter],
-    simple: Simplifier,
-) -> list[Any]:
+    conditions: Sequence[Placed], known: Mapping[str, AnyHyperparameter], simple: Simplifier
+) -> Iterator[Any]:
     by_child: dict[str, list[Expression]] = {}
     for one in conditions:
-        assert one.child is not None
-        try:
+        with located(one.place, ExpressionError):
             expression = simple.simplified(one.expression)
             if expression is False:
                 expression = simple.never(next(names_in(one.expression)))
-        except ExpressionError as error:
-            raise InputError(one.place, str(error)) from None
         by_child.setdefault(one.child, []).append(expression)
-    added = []
     for child, expressions in by_child.items():
         whole = joined(And, expressions)  # several lines about one child must all hold
         if whole is not True:
-            added.append(_built(whole, hyperparameters, _CONDITIONS, _made(hyperparameters[child])))
-    return added
+            yield _built(whole, known, _CONDITIONS, known[child])
 
 
-def _clauses(one: Placed, known: Mapping[str, AnyHyperparameter], simple: Simplifier) -> list[Any]:
-    try:
+def _clauses(
+    one: Placed, known: Mapping[str, AnyHyperparameter], simple: Simplifier
+) -> Iterator[Any]:
+    with located(one.place, ExpressionError):
         expression = simple.simplified(one.expression, relations=True)
-        if expression is True:
-            raise ExpressionError("this forbids every configuration")
-    except ExpressionError as error:
-        raise InputError(one.place, str(error)) from None
-    if expression is False:
-        return []
-    parts = expression.parts if isinstance(expression, Or) else (expression,)
-    return [_built(part, known, _CLAUSES, lambda kind, *given: kind(*given)) for part in parts]
-
-
-def _made(child: AnyHyperparameter) -> Callable[..., Any]:
-    return lambda kind, *given: kind(child, *given)
+    if expression is True:
+        raise InputError(one.place, "this forbids every configuration")
+    if expression is not False:
+        for part in expression.parts if isinstance(expression, Or) else (expression,):
+            yield _built(part, known, _CLAUSES)
 
 
 def _built(
     expression: Expression,
     known: Mapping[str, AnyHyperparameter],
     kinds: Mapping[str, Any],
-    make: Callable[..., Any],
+    *child: AnyHyperparameter,
 ) -> Any:
-    """Return an expression in ConfigSpace's own classes."""
+    """Return an expression in ConfigSpace's own classes: of a condition, with its child."""
     match expression:
         case And(parts) | Or(parts):
-            built = [_built(part, known, kinds, make) for part in parts]
+            built = [_built(part, known, kinds, *child) for part in parts]
             return kinds["and" if isinstance(expression, And) else "or"](*built)
         case Comparison(name, "in", values) if len(values) > 1:
-            return make(kinds["in"], known[name], list(values))
+            return kinds["in"](*child, known[name], list(values))
         case Comparison(name, operator, (value,)):
-            return make(kinds["==" if operator == "in" else operator], known[name], value)
+            return kinds["==" if operator == "in" else operator](*child, known[name], value)
         case Relation(left, operator, right):
             return kinds[f"two {operator}"](known[left], known[right])
     raise AssertionError(f"{expression!r} is not simple")
 
 
 _CONDITIONS: dict[str, Any] = {
-    "and": AndConjunction,
-    "or": OrConjunction,
-    "in": InCondition,
-    "==": EqualsCondition,
-    "!=": NotEqualsCondition,
-    "<": LessThanCondition,
-    ">": GreaterThanCondition,
+    "and": ConfigSpace.AndConjunction,
+    "or": ConfigSpace.OrConjunction,
+    "in": ConfigSpace.InCondition,
+    "==": ConfigSpace.EqualsCondition,
+    "!=": ConfigSpace.NotEqualsCondition,
+    "<": ConfigSpace.LessThanCondition,
+    ">": ConfigSpace.GreaterThanCondition,
 }
 #: ConfigSpace's "or equal" clauses hold for parameters that are not active; these do not.
 _CLAUSES: dict[str, Any] = {
-    "and": ForbiddenAndConjunction,
-    "or": ForbiddenOrConjunction,
-    "in": ForbiddenInClause,
-    "==": ForbiddenEqualsClause,
-    "<": ForbiddenLessThanClause,
-    ">": ForbiddenGreaterThanClause,
-    "two ==": ForbiddenEqualsRelation,
-    "two <": ForbiddenLessThanRelation,
-    "two >": ForbiddenGreaterThanRelation,
+    "and": ConfigSpace.ForbiddenAndConjunction,
+    "or": ConfigSpace.ForbiddenOrConjunction,
+    "in": ConfigSpace.ForbiddenInClause,
+    "==": ConfigSpace.ForbiddenEqualsClause,
+    "<": ConfigSpace.ForbiddenLessThanClause,
+    ">": ConfigSpace.ForbiddenGreaterThanClause,
+    "two ==": ConfigSpace.ForbiddenEqualsRelation,
+    "two <": ConfigSpace.ForbiddenLessThanRelation,
+    "two >": ConfigSpace.ForbiddenGreaterThanRelation,
 }
 
 # --- back to expressions ----------------------------------------------------------------------
 
-#: By the ends of the classes' names: ConfigSpace has no common way to say what they compare.
-_OPERATORS = {
-    "NotEquals": "!=",
-    "LessThanEquals": "<=",
-    "GreaterThanEquals": ">=",
-    "LessThan": "<",
-    "GreaterThan": ">",
-    "Equals": "==",
-    "In": "in",
+#: All that a space may have.
+_OPERATORS: dict[type[Any], str] = {
+    **{kind: operator for kinds in (_CONDITIONS, _CLAUSES) for operator, kind in kinds.items()},
+    ConfigSpace.ForbiddenLessThanEqualsClause: "<=",
+    ConfigSpace.ForbiddenGreaterThanEqualsClause: ">=",
+    ConfigSpace.ForbiddenLessThanEqualsRelation: "two <=",
+    ConfigSpace.ForbiddenGreaterThanEqualsRelation: "two >=",
 }
 
 
@@ -277,16 +260,14 @@ def forbidden_of(space: ConfigurationSpace) -> list[Expression]:
 
 def _told(item: Any) -> Expression:
     """Return what a condition or a forbidden clause says."""
-    kind = type(item).__name__.removeprefix("Forbidden")
-    if kind in ("AndConjunction", "OrConjunction"):
-        parts = [_told(part) for part in item.components]
-        return joined(And if kind.startswith("And") else Or, parts)
-    name = kind.removesuffix("Condition").removesuffix("Clause").removesuffix("Relation")
-    if name not in _OPERATORS:
-        raise ValueError(f"unknown kind of condition or forbidden clause: {item!r}")
-    operator = _OPERATORS[name]
-    if kind.endswith("Relation"):
-        return Relation(item.left.name, operator, item.right.name)
-    parameter = item.parent if kind.endswith("Condition") else item.hyperparameter
-    values = tuple(item.values) if operator == "in" else (item.value,)
-    return Comparison(parameter.name, operator, values)
+    match _OPERATORS.get(type(item), "").split():
+        case [("and" | "or") as word]:
+            parts = [_told(part) for part in item.components]
+            return joined(And if word == "and" else Or, parts)
+        case ["two", operator]:
+            return Relation(item.left.name, operator, item.right.name)
+        case [operator]:
+            parameter = item.parent if hasattr(item, "parent") else item.hyperparameter
+            values = tuple(item.values) if operator == "in" else (item.value,)
+            return Comparison(parameter.name, operator, values)
+    raise ValueError(f"unknown kind of condition or forbidden clause: {item!r}")

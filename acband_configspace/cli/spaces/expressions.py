@@ -14,6 +14,8 @@ from acband_configspace.cli.spaces.parameters import Parameter, as_number
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 #: What holds exactly when the comparison does not.
 NEGATED = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
+#: What ConfigSpace lacks, or has for parameters that are not active as well: either of two.
+EITHER = {"!=": ("<", ">"), "<=": ("<", "=="), ">=": (">", "==")}
 
 
 @dataclass(frozen=True)
@@ -202,9 +204,11 @@ class Simplifier:
     def _compared(self, comparison: Comparison, negate: bool) -> Expression:
         """Return a comparison or its opposite, both for active parameters only."""
         parameter = self._parameters[comparison.name]
-        if parameter.kind in ("integer", "real"):
+        if parameter.is_number:
             return self._numeric(comparison, parameter, negate)
-        return self._finite(comparison, parameter, negate)
+        holds = self._holding(comparison, parameter)
+        chosen = tuple(v for v in parameter.values if (v in holds) is not negate)
+        return Comparison(parameter.name, "in", chosen) if chosen else False
 
     def _relation(self, relation: Relation, negate: bool, relations: bool) -> Expression:
         left, right = relation.left, relation.right
@@ -214,29 +218,18 @@ class Simplifier:
                 "ConfigSpace has no such condition"
             )
         for name in (left, right):
-            if self._parameters[name].kind not in ("integer", "real"):
+            if not self._parameters[name].is_number:
                 raise ExpressionError(f"{left} {relation.operator} {right}: {name} is not a number")
         operator = NEGATED[relation.operator] if negate else relation.operator
-        if operator == "!=":
-            return Or((Relation(left, "<", right), Relation(left, ">", right)))
-        if operator in ("<=", ">="):
-            return Or((Relation(left, operator[0], right), Relation(left, "==", right)))
-        return Relation(left, operator, right)
-
-    def _finite(self, comparison: Comparison, parameter: Parameter, negate: bool) -> Expression:
-        holds = self._holding(comparison, parameter)
-        chosen = tuple(v for v in parameter.values if (v in holds) is not negate)
-        return Comparison(parameter.name, "in", chosen) if chosen else False
+        return joined(Or, [Relation(left, o, right) for o in EITHER.get(operator, (operator,))])
 
     def never(self, name: str) -> Expression:
         """Return what no configuration fulfils: an active parameter with two values at once."""
         parameter = self._parameters[name]
-        if parameter.kind in ("integer", "real"):
+        if parameter.is_number:
             ends = [_comparison(parameter, "==", bound) for bound in parameter.bounds]
         else:
-            ends = [
-                Comparison(name, "in", (v,)) for v in (parameter.values[0], parameter.values[-1])
-            ]
+            ends = [Comparison(name, "in", (parameter.values[i],)) for i in (0, -1)]
         if ends[0] == ends[1]:
             ends[1] = replace(ends[1], operator="!=")
         return And(tuple(ends))
@@ -244,31 +237,22 @@ class Simplifier:
     def _holding(self, comparison: Comparison, parameter: Parameter) -> set[Any]:
         """Return the values of a finite parameter for which the comparison holds."""
         if comparison.operator in ("in", "==", "!="):
-            matched = {self._match(parameter, text) for text in comparison.values}
-            matched.discard(None)
-            if comparison.operator == "!=":
-                return set(parameter.values) - matched
-            return matched
-        (text,) = comparison.values
-        order: list[Any] = list(parameter.values)
-        limit: float | None = None
-        if parameter.kind == "ordinal":
-            ranks: list[float] = [float(rank) for rank in range(len(order))]
-            found = _find(parameter, text)
-            limit = None if found is None else float(order.index(found))
-        if limit is None:  # by their numbers, if they are numbers
+            matched = {self._match(parameter, text) for text in comparison.values} - {None}
+            return set(parameter.values) - matched if comparison.operator == "!=" else matched
+        values, (text,) = parameter.values, comparison.values
+        found = _find(parameter, text) if parameter.kind == "ordinal" else None
+        if found is not None:
+            ranks, limit = [float(rank) for rank in range(len(values))], float(values.index(found))
+        else:  # by their numbers, if they are numbers
             try:
-                ranks, limit = [float(value) for value in order], float(text)
+                ranks, limit = [float(value) for value in values], float(text)
             except (TypeError, ValueError):
                 raise ExpressionError(
                     f"{parameter.name} {comparison.operator} {text}: the values of "
                     f"{parameter.name} have no order"
                 ) from None
-        return {
-            v
-            for v, rank in zip(order, ranks, strict=True)
-            if _OPERATIONS[comparison.operator](rank, limit)
-        }
+        holds = _OPERATIONS[comparison.operator]
+        return {v for v, rank in zip(values, ranks, strict=True) if holds(rank, limit)}
 
     def _match(self, parameter: Parameter, text: Any) -> Any:
         found = _find(parameter, text)
@@ -280,18 +264,15 @@ class Simplifier:
         return found
 
     def _numeric(self, comparison: Comparison, parameter: Parameter, negate: bool) -> Expression:
-        numbers = [self._number(parameter, value) for value in comparison.values]
+        numbers = [as_number(value) for value in comparison.values]
+        for value, number in zip(comparison.values, numbers, strict=True):
+            if math.isnan(number):
+                raise ExpressionError(f"{parameter.name} is a number, which {value!r} is not")
         if comparison.operator == "in":
             operator, kind = ("!=", And) if negate else ("==", Or)
             return joined(kind, [_bounded(parameter, operator, number) for number in numbers])
         operator = NEGATED[comparison.operator] if negate else comparison.operator
         return _bounded(parameter, operator, numbers[0])
-
-    def _number(self, parameter: Parameter, value: Any) -> float:
-        number = as_number(value)
-        if math.isnan(number):
-            raise ExpressionError(f"{parameter.name} is a number, which {value!r} is not")
-        return number
 
 
 _OPERATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -309,31 +290,29 @@ def _find(parameter: Parameter, text: Any) -> Any:
 def _bounded(parameter: Parameter, operator: str, number: float) -> Expression:
     """Return a comparison of a number within its bounds, or what it always is."""
     lower, upper = parameter.bounds
-    integer = parameter.kind == "integer"
-    if operator in ("==", "!="):
-        legal = lower <= number <= upper and (not integer or number.is_integer())
-        if not legal:
-            return operator == "!=" and _active(parameter)
-        if operator == "!=":  # ConfigSpace's own holds for inactive parameters, too
-            sides = [_bounded(parameter, sign, number) for sign in "<>"]
-            return joined(Or, sides)
-        return _comparison(parameter, operator, number)
-    if operator in ("<=", ">="):
-        if integer:
-            operator, number = _strict(operator, number)
-        else:
-            return joined(
-                Or, [_bounded(parameter, operator[0], number), _bounded(parameter, "==", number)]
-            )
-    if operator == "<":
-        number = float(math.ceil(number)) if integer and math.isfinite(number) else number
+    # Out of bounds, how far does not matter, and what is finite can be rounded.
+    number = max(math.nextafter(lower, -math.inf), min(math.nextafter(upper, math.inf), number))
+    if parameter.kind == "integer" and operator in _NEXT:
+        operator, number = operator[0], _NEXT[operator](number)
+    if operator in EITHER:
+        return joined(Or, [_bounded(parameter, sign, number) for sign in EITHER[operator]])
+    if operator == "==":
+        possible = parameter.kind == "real" or number.is_integer()
+        inside, always = possible and lower <= number <= upper, False
+    elif operator == "<":
         inside, always = lower < number <= upper, number > upper
     else:
-        number = float(math.floor(number)) if integer and math.isfinite(number) else number
         inside, always = lower <= number < upper, number < lower
-    if inside:
-        return _comparison(parameter, operator, number)
-    return always and _active(parameter)
+    return _comparison(parameter, operator, number) if inside else always and _active(parameter)
+
+
+#: The whole number that whole numbers are less or more than.
+_NEXT: dict[str, Callable[[float], float]] = {
+    "<": lambda number: float(math.ceil(number)),
+    "<=": lambda number: math.floor(number) + 1.0,
+    ">": lambda number: float(math.floor(number)),
+    ">=": lambda number: math.ceil(number) - 1.0,
+}
 
 
 def _active(parameter: Parameter) -> Expression:
@@ -342,12 +321,6 @@ def _active(parameter: Parameter) -> Expression:
     if parameter.bounds[0] == upper:
         return _comparison(parameter, "==", upper)
     return Or((_comparison(parameter, "<", upper), _comparison(parameter, "==", upper)))
-
-
-def _strict(operator: str, number: float) -> tuple[str, float]:
-    if not math.isfinite(number):
-        return operator[0], number
-    return ("<", math.floor(number) + 1.0) if operator == "<=" else (">", math.ceil(number) - 1.0)
 
 
 def _comparison(parameter: Parameter, operator: str, number: float) -> Comparison:

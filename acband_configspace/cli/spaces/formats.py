@@ -9,9 +9,9 @@ from typing import Any
 
 from ConfigSpace import ConfigurationSpace
 
-from acband_configspace.cli.errors import InputError, Place, suggestion
-from acband_configspace.cli.files import meaningful_lines, read_text
-from acband_configspace.cli.spaces.building import Parameters, Placed, build_space, placed
+from acband_configspace.cli.errors import InputError, Place, located, suggestion
+from acband_configspace.cli.files import Line, read_text
+from acband_configspace.cli.spaces.building import Draft
 from acband_configspace.cli.spaces.irace import looks_like_irace, read_irace, write_irace
 from acband_configspace.cli.spaces.parameters import Kind, Parameter, Written
 from acband_configspace.cli.spaces.parser import parse_r
@@ -49,9 +49,7 @@ def read_space(path: Path, *, format_name: str | None = None) -> ConfigurationSp
         return _native(path, format_name)
     if format_name != "irace":
         return read_pcs(text, path)
-    beside = forbidden_beside(path)
-    forbidden = list(meaningful_lines(read_text(beside), beside)) if beside.exists() else []
-    return read_irace(text, path, forbidden=forbidden)
+    return read_irace(text, path, forbidden=forbidden_beside(path))
 
 
 def format_of(path: Path, text: str) -> str:
@@ -73,13 +71,11 @@ def forbidden_beside(path: Path) -> Path:
 
 def write_space(space: ConfigurationSpace, path: Path, *, format_name: str) -> Written:
     """Return a space as the text of a file; an error names what the format cannot express."""
-    try:
+    with located(Place(path), ValueError):
         if format_name == "irace":
             return write_irace(space)
         if format_name in ("pcs", "pcs-new"):
             return write_pcs(space, new=format_name == "pcs-new")
-    except ValueError as error:
-        raise InputError(Place.of(path), str(error)) from None
     text = json.dumps(space.to_serialized_dict(), indent=2, default=_as_json) + "\n"
     if format_name == "json":
         return Written(text)
@@ -104,7 +100,7 @@ def _native(path: Path, format_name: str) -> ConfigurationSpace:
         line = mark.line + 1 if mark is not None else line
         reason = f"{type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(
-            Place.of(path, line), f"is not a ConfigSpace in {format_name}: {reason}"
+            Place(path, line), f"is not a ConfigSpace in {format_name}: {reason}"
         ) from None
 
 
@@ -114,31 +110,21 @@ def read_inline(table: Mapping[str, tuple[Any, Place]]) -> ConfigurationSpace:
     A range of whole numbers is an integer's. ``forbidden`` is a list of conditions that no
     configuration may fulfil. Conditions are written as irace has them.
     """
-    parameters: Parameters = {}
-    conditions: list[tuple[str, str, Place]] = []
-    clauses: list[tuple[str, Place]] = []
+    draft = Draft()
     for name, (value, place) in table.items():
         if name == "forbidden" and isinstance(value, list):
-            clauses += [(str(text), place) for text in value]
+            draft.forbidden += [Line(str(text), place) for text in value]
             continue
         if not isinstance(value, dict):
             raise InputError(
                 place, f'{name} must be {{ range = [1, 10] }} or {{ values = ["a", "b"] }}, say'
             )
-        parameters[name] = _parameter(name, value, place), place
+        draft.add(_parameter(name, value, place))
         if "when" in value:
-            conditions.append((name, str(value["when"]), place))
-    if not parameters:
+            draft.conditions.append((name, Line(str(value["when"]), place)))
+    if not draft.parameters:
         raise InputError(next(iter(table.values()))[1], "[space] describes no parameter")
-
-    def read(text: str, place: Place, child: str | None = None) -> Placed:
-        return placed(lambda: parse_r(text, parameters), place, child)
-
-    return build_space(
-        parameters,
-        [read(text, place, child) for child, text, place in conditions],
-        [read(text, place) for text, place in clauses],
-    )
+    return draft.build("[space]", lambda text: parse_r(text, draft.parameters))
 
 
 def _parameter(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
@@ -154,7 +140,7 @@ def _parameter(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
             raise InputError(place, f"{name}: values must be a list but got {values!r}")
         kind: Kind = "ordinal" if value.get("ordered") else "categorical"
         chosen = tuple(_as_text(v) for v in values)
-        return Parameter(name, kind, values=chosen, default=_as_text(default))
+        return Parameter(name, kind, chosen, default=_as_text(default), place=place)
     bounds = value["range"]
     if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):
         raise InputError(place, f"{name}: range must be two numbers but got {bounds!r}")
@@ -167,6 +153,7 @@ def _parameter(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
         bounds=(bounds[0], bounds[1]),
         default=default,
         log=bool(value.get("log", False)),
+        place=place,
     )
 
 

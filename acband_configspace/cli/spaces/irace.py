@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
-from acband_configspace.cli.files import Line, meaningful_lines, split_values
-from acband_configspace.cli.spaces.building import (
-    Parameters,
-    Placed,
-    add_parameter,
-    build_space,
-    conditions_of,
-    forbidden_of,
-    placed,
-)
+from acband_configspace.cli.files import Line, meaningful_lines, read_text, split_values
+from acband_configspace.cli.spaces.building import Draft, conditions_of, forbidden_of
 from acband_configspace.cli.spaces.expressions import Syntax
 from acband_configspace.cli.spaces.parameters import (
     KINDS,
     Kind,
     Parameter,
     Written,
+    as_number,
     lost,
     number_text,
     parameter_of,
@@ -60,43 +53,30 @@ def read_irace(
     source: Path | str,
     *,
     defaults: Mapping[str, Any] | None = None,
-    forbidden: Sequence[Line] = (),
+    forbidden: Path | None = None,
 ) -> ConfigurationSpace:
     """Return the space of a ``parameters.txt``.
 
     irace has no defaults: ``defaults``, the first of the given configurations, say, are taken for
-    them. ``forbidden`` are lines of a file of their own, beside those in ``[forbidden]``. How
+    them. ``forbidden`` is a file, if it is there, beside what is in ``[forbidden]``. How
     parameters are passed (irace's switches) is kept in their ``meta``.
     """
-    parameters: Parameters = {}
-    conditions: list[tuple[str, str, Place]] = []
-    clauses = list(forbidden)
-    section = ""
-    for line in meaningful_lines(text, source):
-        if heading := re.match(r"^\[\s*(\w+)\s*\]$", line.text):
-            section = heading[1].lower()
-            if section not in _SECTIONS:
-                hint = suggestion(section, _SECTIONS)
-                raise InputError(line.place, f"unknown section [{heading[1]}]{hint}")
-        elif section == "forbidden":
-            clauses.append(line)
+    draft = Draft()
+    if forbidden is not None and forbidden.exists():
+        draft.forbidden += meaningful_lines(read_text(forbidden), forbidden)
+    for section, line in _sections(text, source):
+        if section == "forbidden":
+            draft.forbidden.append(line)
         elif section == "global":
             _check_global(line)
         else:
             parameter, condition = _parameter(line, defaults or {})
-            add_parameter(parameters, parameter, line.place)
+            draft.add(parameter)
             if condition is not None:
-                conditions.append((parameter.name, condition, line.place))
-    if not parameters:
-        raise InputError(Place.of(source), "describes no parameter")
-
-    def read(text: str, place: Place, child: str | None = None) -> Placed:
-        return placed(lambda: parse_r(text, parameters), place, child)
-
-    return build_space(
-        parameters,
-        [read(condition, place, child) for child, condition, place in conditions],
-        [read(line.text, line.place) for line in clauses],
+                draft.conditions.append((parameter.name, Line(condition, line.place)))
+    return draft.build(
+        source,
+        lambda expression: parse_r(expression, draft.parameters),
         free_defaults=True,
         as_in_r=True,
     )
@@ -104,13 +84,21 @@ def read_irace(
 
 def digits_of(text: str, source: Path | str) -> int | None:
     """Return what ``[global] digits`` says, if it says anything."""
+    found = (line for section, line in _sections(text, source) if section == "global")
+    return next(map(_check_global, found), None)
+
+
+def _sections(text: str, source: Path | str) -> Iterator[tuple[str, Line]]:
+    """Yield each line with the name of its section, which is empty for parameters."""
     section = ""
     for line in meaningful_lines(text, source):
         if heading := re.match(r"^\[\s*(\w+)\s*\]$", line.text):
             section = heading[1].lower()
-        elif section == "global":
-            return _check_global(line)
-    return None
+            if section not in _SECTIONS:
+                hint = suggestion(section, _SECTIONS)
+                raise InputError(line.place, f"unknown section [{heading[1]}]{hint}")
+        else:
+            yield section, line
 
 
 def _check_global(line: Line) -> int:
@@ -139,14 +127,25 @@ def _parameter(line: Line, defaults: Mapping[str, Any]) -> tuple[Parameter, str 
     transformation = transformation.strip()
     if transformation not in ("", "log") or (transformation and kind in ("categorical", "ordinal")):
         raise InputError(line.place, f"{name}: the type {match['type']!r} is not known")
-    condition = match["condition"]
-    values = split_values(match["domain"])
-    parameter = Parameter(
-        name, kind, values=tuple(values), log=transformation == "log", switch=switch
-    )
-    if kind in ("integer", "real"):
-        parameter = replace(parameter, values=(), bounds=_bounds(name, values, line.place))
-    return _with_default(parameter, defaults.get(name), line.place), condition
+    values, default = split_values(match["domain"]), defaults.get(name)
+    if kind in ("categorical", "ordinal"):
+        default = None if default is None else str(default)
+        parameter = Parameter(
+            name, kind, tuple(values), default=default, switch=switch, place=line.place
+        )
+    else:
+        if default is not None and math.isnan(as_number(default)):
+            raise InputError(line.place, f"the default of {name} is not a number: {default!r}")
+        parameter = Parameter(
+            name,
+            kind,
+            bounds=_bounds(name, values, line.place),
+            default=None if default is None else as_number(default),
+            log=transformation == "log",
+            switch=switch,
+            place=line.place,
+        )
+    return parameter, match["condition"]
 
 
 def _bounds(name: str, texts: Sequence[str], place: Place) -> tuple[float, float]:
@@ -160,19 +159,6 @@ def _bounds(name: str, texts: Sequence[str], place: Place) -> tuple[float, float
             f"the bounds of {name} must be two numbers but are {' and '.join(texts)}: bounds that "
             "depend on other parameters are not supported, since ConfigSpace has none",
         ) from None
-
-
-def _with_default(parameter: Parameter, default: Any, place: Place) -> Parameter:
-    if default is None:
-        return parameter
-    if parameter.kind in ("integer", "real"):
-        try:
-            return replace(parameter, default=float(default))
-        except ValueError:
-            raise InputError(
-                place, f"the default of {parameter.name} is not a number: {default!r}"
-            ) from None
-    return replace(parameter, default=str(default))
 
 
 def write_irace(space: ConfigurationSpace) -> Written:
@@ -204,8 +190,7 @@ def write_irace(space: ConfigurationSpace) -> Written:
         for name, parameter in parameters.items()
     ]
     clauses = [syntax.write(expression) for expression in forbidden_of(space)]
-    beside = {"forbidden.txt": "\n".join(clauses) + "\n"} if clauses else {}
-    return Written("\n".join(lines) + "\n", tuple(notes), beside)
+    return Written("\n".join(lines) + "\n", tuple(notes), "\n".join([*clauses, ""]))
 
 
 def _r_names(parameters: Mapping[str, Parameter]) -> dict[str, str]:
@@ -247,19 +232,15 @@ def _digits_needed(parameter: Parameter) -> int:
 
 
 def _line(name: str, parameter: Parameter, condition: str | None) -> str:
-    letter = parameter.kind[0]
-    integer = parameter.kind == "integer"
-    if parameter.kind in ("categorical", "ordinal"):
-        domain = ", ".join(f'"{value_text(value)}"' for value in parameter.values)
-    else:
-        domain = ", ".join(number_text(bound, integer=integer) for bound in parameter.bounds)
-        letter += ",log" if parameter.log else ""
+    letter = f"{parameter.kind[0]},log" if parameter.log else parameter.kind[0]
+    values = parameter.bounds if parameter.is_number else parameter.values
+    domain = ", ".join(_r_value(parameter, value) for value in values)
     switch = f"--{parameter.name}=" if parameter.switch is None else parameter.switch
     tail = "" if condition is None else f" | {condition}"
     return f'{name} "{switch}" {letter} ({domain}){tail}'
 
 
 def _r_value(parameter: Parameter, value: Any) -> str:
-    if parameter.kind in ("categorical", "ordinal"):
-        return f'"{value_text(value)}"'
-    return number_text(value, integer=parameter.kind == "integer")
+    if parameter.is_number:
+        return number_text(value, integer=parameter.kind == "integer")
+    return f'"{value_text(value)}"'

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+import numpy as np
 from ConfigSpace.hyperparameters import (
     CategoricalHyperparameter,
     Constant,
@@ -17,6 +19,8 @@ from ConfigSpace.hyperparameters import (
     UniformFloatHyperparameter,
     UniformIntegerHyperparameter,
 )
+
+from acband_configspace.cli.errors import COMMAND_LINE, Place
 
 AnyHyperparameter = Hyperparameter[Any, Any]
 Kind = Literal["categorical", "ordinal", "integer", "real"]
@@ -42,6 +46,13 @@ class Parameter:
     log: bool = False
     switch: str | None = None
     """What irace writes before the value."""
+    place: Place = field(default=COMMAND_LINE, compare=False, repr=False)
+    """Where it is described."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it has bounds instead of values."""
+        return self.kind in ("integer", "real")
 
     def to_hyperparameter(self) -> AnyHyperparameter:
         """Return it as ConfigSpace has it.
@@ -51,10 +62,9 @@ class Parameter:
         ValueError
             If the values, bounds and default do not go together; the message says how.
         """
-        if not self.name:
-            raise ValueError("a parameter must have a name")
+        _must(bool(self.name), "a parameter must have a name")
         meta: dict[Hashable, Any] | None = None if self.switch is None else {SWITCH: self.switch}
-        if self.kind in ("integer", "real"):
+        if self.is_number:
             self._check_bounds()
             return self._number(meta)
         self._check_values()
@@ -81,44 +91,32 @@ class Parameter:
         )
 
     def _check_values(self) -> None:
-        if not self.values:
-            raise ValueError(f"{self.name} must have at least one value")
-        if len(set(self.values)) < len(self.values):
-            twice = next(v for i, v in enumerate(self.values) if v in self.values[:i])
-            raise ValueError(f"{self.name} lists the value {twice!r} twice")
-        if self.default is not None and self.default not in self.values:
-            listed = ", ".join(map(str, self.values))
-            raise ValueError(
-                f"the default of {self.name} must be one of {listed} but is {self.default}"
-            )
+        name, values, default = self.name, self.values, self.default
+        _must(bool(values), f"{name} must have at least one value")
+        for value, times in Counter(values).items():
+            _must(times == 1, f"{name} lists the value {value!r} twice")
+        listed = f"one of {', '.join(map(str, values))}"
+        known = default is None or default in values
+        _must(known, f"the default of {name} must be {listed} but is {default}")
 
     def _check_bounds(self) -> None:
-        lower, upper = self.bounds
-        if not (math.isfinite(lower) and math.isfinite(upper)):
-            raise ValueError(f"the bounds of {self.name} must be finite")
-        if lower > upper:
-            raise ValueError(
-                f"the bounds of {self.name} must be in order but are {lower:g} and {upper:g}"
-            )
-        if self.kind == "integer" and not all(float(b).is_integer() for b in self.bounds):
-            raise ValueError(
-                f"the bounds of {self.name} must be whole numbers but are {lower:g} and {upper:g}"
-            )
-        if self.log and lower <= 0:
-            raise ValueError(
-                f"the bounds of {self.name} must be positive on a log scale but start at {lower:g}"
-            )
-        if self.default is None:
-            return
-        if not lower <= self.default <= upper:
-            raise ValueError(
-                f"the default of {self.name} must lie in [{lower:g}, {upper:g}] but is "
-                f"{self.default:g}"
-            )
-        if self.kind == "integer" and not float(self.default).is_integer():
-            raise ValueError(
-                f"the default of {self.name} must be a whole number but is {self.default:g}"
-            )
+        (lower, upper), default, integer = self.bounds, self.default, self.kind == "integer"
+        bounds, given = f"the bounds of {self.name} must be", f"but are {lower:g} and {upper:g}"
+        _must(math.isfinite(lower) and math.isfinite(upper), f"{bounds} finite")
+        _must(lower <= upper, f"{bounds} in order {given}")
+        whole = not integer or all(float(bound).is_integer() for bound in self.bounds)
+        _must(whole, f"{bounds} whole numbers {given}")
+        positive = not self.log or lower > 0
+        _must(positive, f"{bounds} positive on a log scale but start at {lower:g}")
+        if default is not None:
+            what, given = f"the default of {self.name} must", f"but is {default:g}"
+            _must(lower <= default <= upper, f"{what} lie in [{lower:g}, {upper:g}] {given}")
+            _must(not integer or float(default).is_integer(), f"{what} be a whole number {given}")
+
+
+def _must(holds: bool, message: str) -> None:
+    if not holds:
+        raise ValueError(message)
 
 
 def parameter_of(hyperparameter: AnyHyperparameter) -> Parameter:
@@ -126,28 +124,23 @@ def parameter_of(hyperparameter: AnyHyperparameter) -> Parameter:
 
     A normal or beta distribution becomes its range, weights are left out: see :func:`lost`.
     """
-    switch = (hyperparameter.meta or {}).get(SWITCH)
-    name, default = hyperparameter.name, hyperparameter.default_value
+    name = hyperparameter.name
+    common: dict[str, Any] = {
+        "default": hyperparameter.default_value,
+        "switch": (hyperparameter.meta or {}).get(SWITCH),
+    }
     match hyperparameter:
         case CategoricalHyperparameter():
-            values = tuple(hyperparameter.choices)
-            return Parameter(name, "categorical", values=values, default=default, switch=switch)
+            return Parameter(name, "categorical", tuple(hyperparameter.choices), **common)
         case OrdinalHyperparameter():
-            values = tuple(hyperparameter.sequence)
-            return Parameter(name, "ordinal", values=values, default=default, switch=switch)
+            return Parameter(name, "ordinal", tuple(hyperparameter.sequence), **common)
         case Constant():
-            value = hyperparameter.value
-            return Parameter(name, "categorical", values=(value,), default=value, switch=switch)
+            return Parameter(name, "categorical", (hyperparameter.value,), **common)
         case NumericalHyperparameter():
-            integer = isinstance(hyperparameter, IntegerHyperparameter)
-            return Parameter(
-                name,
-                "integer" if integer else "real",
-                bounds=(hyperparameter.lower, hyperparameter.upper),
-                default=default,
-                log=bool(getattr(hyperparameter, "log", False)),
-                switch=switch,
-            )
+            kind: Kind = "integer" if isinstance(hyperparameter, IntegerHyperparameter) else "real"
+            common["log"] = bool(getattr(hyperparameter, "log", False))
+            bounds = (hyperparameter.lower, hyperparameter.upper)
+            return Parameter(name, kind, bounds=bounds, **common)
     raise ValueError(f"{name} is a {type(hyperparameter).__name__}, which no file format has")
 
 
@@ -180,9 +173,8 @@ def number_text(value: float, *, integer: bool = False) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a categorical's value as files and command lines have it."""
-    if isinstance(value, bool):
-        return str(value)
+    """Return a value as files and command lines have it."""
+    value = value.item() if isinstance(value, np.generic) else value
     return number_text(value) if isinstance(value, float) else str(value)
 
 
@@ -193,8 +185,8 @@ class Written:
     text: str
     notes: tuple[str, ...] = ()
     """What the format does not keep of the space, for people to read."""
-    beside: dict[str, str] = field(default_factory=dict)
-    """Further files that belong to it: from the ending of the name to the text."""
+    forbidden: str = ""
+    """What irace has in a file of its own: the combinations that are forbidden."""
 
 
 def refuse(problems: Sequence[str], format_name: str) -> None:

@@ -8,6 +8,7 @@ lines; so they are not used here.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from pathlib import Path
@@ -16,15 +17,7 @@ from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, split_values, unquoted
-from acband_configspace.cli.spaces.building import (
-    Parameters,
-    Placed,
-    add_parameter,
-    build_space,
-    conditions_of,
-    forbidden_of,
-    placed,
-)
+from acband_configspace.cli.spaces.building import Draft, conditions_of, forbidden_of
 from acband_configspace.cli.spaces.expressions import And, Comparison, Expression, Or, Syntax
 from acband_configspace.cli.spaces.parameters import (
     KINDS,
@@ -64,16 +57,14 @@ def is_new_pcs(text: str) -> bool:
 
 def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
     """Return the space of a PCS file, old or new, even if it mixes them."""
-    parameters: Parameters = {}
-    conditions: list[Line] = []
-    forbidden: list[Line] = []
+    draft = Draft()
     for line in meaningful_lines(text, source):
         if match := _PARAMETER.match(line.text):
-            add_parameter(parameters, _parameter(match, line.place), line.place)
+            draft.add(_parameter(match, line.place))
         elif line.text.startswith("{") and line.text.endswith("}"):
-            forbidden.append(line)
-        elif re.match(r'^("[^"]*"|[^\s|"]+)\s*\|', line.text):
-            conditions.append(line)
+            draft.forbidden.append(Line(line.text[1:-1], line.place))
+        elif match := re.match(r'^("[^"]*"|[^\s|"]+)\s*\|(.*)', line.text):
+            draft.conditions.append((unquoted(match[1]), Line(match[2], line.place)))
         elif not _HEADING.match(line.text):
             raise InputError(
                 line.place,
@@ -81,13 +72,15 @@ def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
                 "'name {a, b} [a]' or 'name real [0, 1] [0.5]', nor a condition, "
                 "'name | other in {a}', nor a forbidden clause, '{name=a, other=b}'",
             )
-    if not parameters:
-        raise InputError(Place.of(source), "describes no parameter")
-    reader = _Expressions(parameters)
-    return build_space(
-        parameters,
-        [reader.condition(line) for line in conditions],
-        [reader.forbidden(line) for line in forbidden],
+    known = draft.parameters
+    odd_names = odd_names_of(known)
+
+    def is_value(name: str, word: str) -> bool:
+        values = known[name].values
+        return word in values if values else not math.isnan(as_number(word))
+
+    return draft.build(
+        source, lambda text: parse_pcs(text, known, odd_names=odd_names, is_value=is_value)
     )
 
 
@@ -111,12 +104,13 @@ def _parameter(match: re.Match[str], place: Place) -> Parameter:
         raise InputError(place, f"the domain of a parameter of type {kind} must be {brackets}")
     if in_braces:
         values = tuple(split_values(match["domain"][1:-1]))
-        return Parameter(name, kind, values=values, default=unquoted(match["default"]))
+        return Parameter(name, kind, values, default=unquoted(match["default"]), place=place)
     bounds = [_number(name, part, place) for part in match["domain"][1:-1].split(",")]
     if len(bounds) != 2:
         raise InputError(place, f"{name} must have two bounds but has {len(bounds)}")
     default = _number(name, match["default"], place)
-    return Parameter(name, kind, bounds=(bounds[0], bounds[1]), default=default, log=log)
+    lower, upper = bounds
+    return Parameter(name, kind, bounds=(lower, upper), default=default, log=log, place=place)
 
 
 def _number(name: str, text: str, place: Place) -> float:
@@ -124,33 +118,6 @@ def _number(name: str, text: str, place: Place) -> float:
         return float(text)
     except ValueError:
         raise InputError(place, f"{name}: {text.strip()!r} is not a number") from None
-
-
-class _Expressions:
-    """Reads conditions and forbidden clauses once all parameters are known."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        self._parameters = parameters
-        self._odd_names = odd_names_of(parameters)
-
-    def condition(self, line: Line) -> Placed:
-        left, _, right = line.text.partition("|")
-        child = unquoted(left)
-        if child not in self._parameters:
-            hint = suggestion(child, self._parameters)
-            raise InputError(line.place, f"{child!r} is not a parameter of this file{hint}")
-        return placed(lambda: self._parsed(right), line.place, child)
-
-    def forbidden(self, line: Line) -> Placed:
-        return placed(lambda: self._parsed(line.text[1:-1]), line.place)
-
-    def _parsed(self, text: str) -> Expression:
-        known = self._parameters
-        return parse_pcs(text, known, odd_names=self._odd_names, is_value=self._is_value)
-
-    def _is_value(self, name: str, word: str) -> bool:
-        parameter = self._parameters[name][0]
-        return word in parameter.values if parameter.values else not math.isnan(as_number(word))
 
 
 def write_pcs(space: ConfigurationSpace, *, new: bool) -> Written:
@@ -201,7 +168,7 @@ def _quoted(text: str) -> str:
 def _line(parameter: Parameter, *, new: bool) -> str:
     name, integer = _quoted(parameter.name), parameter.kind == "integer"
     type_ = f" {parameter.kind}" if new else ""
-    if parameter.kind in ("categorical", "ordinal"):
+    if not parameter.is_number:
         values = ", ".join(_quoted(value_text(value)) for value in parameter.values)
         return f"{name}{type_} {{{values}}} [{_quoted(value_text(parameter.default))}]"
     lower, upper = (number_text(bound, integer=integer) for bound in parameter.bounds)
@@ -246,24 +213,26 @@ class _Writer:
     def forbidden(self, expression: Expression) -> list[str]:
         clauses = self._as_equalities(expression)
         if clauses is not None:
-            return ["{" + ", ".join(f"{_quoted(n)}={v}" for n, v in c) + "}" for c in clauses]
+            return clauses
         if self._new:
-            return ["{" + self._syntax.write(expression) + "}"]
+            return [f"{{{self._syntax.write(expression)}}}"]
         self._problems.append(f"the forbidden combination {self._syntax.write(expression)}")
         return []
 
-    def _as_equalities(self, expression: Expression) -> list[list[tuple[str, str]]] | None:
+    def _as_equalities(self, expression: Expression) -> list[str] | None:
         """Return clauses of "=" that say the same, a product over the values, if that is short."""
-        combined: list[list[tuple[str, str]]] = [[]]
+        choices: list[list[str]] = []
         for part in expression.parts if isinstance(expression, And) else (expression,):
             if self._new and isinstance(part, Comparison) and part.operator not in ("in", "=="):
                 return None
             listed = self._listed(part)
-            if listed is None or len(combined) * len(listed.values) > LONGEST_LIST:
+            if listed is None:
                 return None
-            texts = [(listed.name, _quoted(value_text(value))) for value in listed.values]
-            combined = [[*clause, text] for clause in combined for text in texts]
-        return combined
+            name = _quoted(listed.name)
+            choices.append([f"{name}={_quoted(value_text(value))}" for value in listed.values])
+        if math.prod(map(len, choices)) > LONGEST_LIST:
+            return None
+        return [f"{{{', '.join(clause)}}}" for clause in itertools.product(*choices)]
 
     def _listed(self, expression: Expression) -> Comparison | None:
         """Return the same as an "in", if the values can be listed."""
@@ -282,12 +251,15 @@ class _Writer:
             return None
         lower, upper = (int(bound) for bound in parameter.bounds)
         (value,) = expression.values
-        if expression.operator == "<":
-            span = range(lower, value)
-        elif expression.operator == ">":
-            span = range(value + 1, upper + 1)
-        else:
-            span = range(lower, upper + 1)
+        ends = {
+            "<": (lower, value),
+            "<=": (lower, value + 1),
+            ">": (value + 1, upper + 1),
+            ">=": (value, upper + 1),
+            "!=": (lower, upper + 1),
+        }
+        span = range(*ends[expression.operator])
         if len(span) > LONGEST_LIST:
             return None
-        return Comparison(expression.name, "in", tuple(v for v in span if v != value))
+        kept = (v for v in span if v != value or expression.operator != "!=")
+        return Comparison(expression.name, "in", tuple(kept))

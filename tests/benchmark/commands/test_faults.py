@@ -17,7 +17,8 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import RaceId
 from acband_configspace.core.settings import Settings
-from acband_configspace.runlog.journal import JOURNAL, Header, Journal, RaceRecord, TrialRecord
+from acband_configspace.runlog.journal import JOURNAL, Journal
+from acband_configspace.runlog.records import Header, RaceRecord, TrialRecord
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 

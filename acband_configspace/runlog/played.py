@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayError
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.race import Race, RaceId
@@ -92,17 +91,6 @@ class PlayedEpoch:
         return max(round_.ended for round_ in self.rounds)
 
 
-def winner_of(race: RaceRecord) -> int | None:
-    """Return the configuration that won a race: alone at the top, finished, with a finite cost."""
-    best, winner, n_best = math.inf, None, 0
-    for racer, trial in zip(race.racers, race.trials, strict=True):
-        if trial.end is End.FINISHED and trial.cost <= best and math.isfinite(trial.cost):
-            n_best = n_best + 1 if trial.cost == best else 1
-            best, winner = trial.cost, racer
-    passed = any(trial.end is End.LOST and trial.cost < best for trial in race.trials)
-    return winner if n_best == 1 and not passed else None
-
-
 @dataclass(frozen=True)
 class Played:
     """How a run went."""
@@ -138,11 +126,9 @@ def playable(recorded: Recorded) -> list[RaceRecord]:
     """
     if not recorded.races:
         return []
-    return _Player(recorded, None).take_in_what_fits()
+    return _Player(recorded, None).take_in(leave_out=True)
 
 
-Place = tuple[int, int, int]
-"""Pass, epoch and round."""
 EpochPlace = tuple[int, int]
 """Pass and epoch."""
 
@@ -158,16 +144,14 @@ class _RoundInProgress:
     n_trials: int = 0
     races: list[RaceRecord] = field(default_factory=list)
 
-    def hand_out(self, place: RaceId, racers: Iterable[int]) -> None:
-        members = self.groups.setdefault(place.group, {})
-        for racer in racers:
-            members[racer] = None
-            self.n_trials += 1
+    def hand_out(self, race: Race) -> None:
+        self.groups.setdefault(race.id.group, {}).update(dict.fromkeys(race.racers))
         self.n_races += 1
+        self.n_trials += len(race.racers)
 
-
-def _place(race: RaceId) -> Place:
-    return race.pass_number, race.epoch, race.round
+    @property
+    def members(self) -> set[int]:
+        return {racer for group in self.groups.values() for racer in group}
 
 
 class _Player:
@@ -194,36 +178,39 @@ class _Player:
             plans=recorded.plans,
         )
         self._handed_out: dict[RaceId, Race] = {}
-        self._rounds: dict[Place, _RoundInProgress] = {}
+        self._drafts: dict[EpochPlace, dict[int, _RoundInProgress]] = {}
+        """The rounds of each epoch."""
+        self._changes: list[tuple[RaceRecord, int]] = []
         self._champions: dict[int, int] = {}
+        """With memory, who was champion when each pass began."""
 
     def play(self) -> Played:
-        engine = self._engine
-        changes = []
-        leader: int | None = None
-        self._take_races()
-        for record in self._recorded.races:
-            engine.tell(self._race_of(record), record.outcome)
-            self._rounds[_place(record.id)].races.append(record)
-            self._take_races()
-            if engine.leader is not None and engine.leader != leader:
-                leader = engine.leader
-                changes.append((record, leader))
-        return Played(tuple(self._epochs(leader)), tuple(changes))
+        self.take_in()
+        return Played(tuple(self._epochs()), tuple(self._changes))
 
-    def take_in_what_fits(self) -> list[RaceRecord]:
-        """Take in each race that could be run at its time; return those."""
+    def take_in(self, *, leave_out: bool = False) -> list[RaceRecord]:
+        """Take in the races; raise at one that could not be run at its time, or leave it out."""
         taken = []
         self._take_races()
         for record in self._recorded.races:
             try:
                 race = self._race_of(record)
             except ReplayError:
-                continue
+                if leave_out:
+                    continue
+                raise
             self._engine.tell(race, record.outcome)
+            self._drafts[record.id[:2]][record.id.round].races.append(record)
             self._take_races()
+            leader = self._engine.leader
+            if leader is not None and leader != self._leader:
+                self._changes.append((record, leader))
             taken.append(record)
         return taken
+
+    @property
+    def _leader(self) -> int | None:
+        return self._changes[-1][1] if self._changes else None
 
     def _race_of(self, record: RaceRecord) -> Race:
         race = self._handed_out.pop(record.id, None)
@@ -240,40 +227,37 @@ class _Player:
         """Take all that may run now, so that every race of the journal is known when it ends."""
         engine = self._engine
         while (race := engine.ask()) is not None:
-            place = _place(race.id)
-            if place not in self._rounds:
+            drafts = self._drafts.setdefault(race.id[:2], {})
+            if race.id.round not in drafts:
                 if self._memory and engine.epoch_winners:
                     champion = engine.epoch_winners[0][0]
                     self._champions.setdefault(race.id.pass_number, champion)
-                self._rounds[place] = _RoundInProgress(engine.position.is_playoff)
-            self._rounds[place].hand_out(race.id, race.racers)
+                drafts[race.id.round] = _RoundInProgress(engine.position.is_playoff)
+            drafts[race.id.round].hand_out(race)
             self._handed_out[race.id] = race
 
-    def _epochs(self, leader: int | None) -> Iterator[PlayedEpoch]:
-        places = sorted({(p[0], p[1]) for p, draft in self._rounds.items() if draft.races})
-        for place in places:
-            drafts = {p: draft for p, draft in self._rounds.items() if p[:2] == place}
-            is_over = any(p[:2] > place for p in self._rounds) or bool(self._engine.finished)
-            winner = self._winner(place, drafts, leader) if is_over else None
-            yield _epoch(place, drafts, winner, is_over=is_over, memory=self._memory)
+    def _epochs(self) -> Iterator[PlayedEpoch]:
+        last = max(self._drafts)
+        for place, drafts in sorted(self._drafts.items()):
+            if any(draft.races for draft in drafts.values()):
+                is_over = place < last or bool(self._engine.finished)
+                winner = self._winner(place, drafts.values()) if is_over else None
+                yield _epoch(place, drafts, winner, is_over=is_over, memory=self._memory)
 
-    def _winner(
-        self, place: EpochPlace, drafts: Mapping[Place, _RoundInProgress], leader: int | None
-    ) -> int | None:
+    def _winner(self, place: EpochPlace, drafts: Iterable[_RoundInProgress]) -> int | None:
         pass_number, epoch = place
         if self._memory:  # who was champion when the next pass began
             later = [number for number in self._champions if number > pass_number]
-            return self._champions[min(later)] if later else leader
+            return self._champions[min(later)] if later else self._leader
         winners = self._engine.epoch_winners[pass_number - 1]
         if epoch <= len(winners):
             return winners[epoch - 1]
         # A playoff: its winner enters the next pass, or is the incumbent.
-        members = {racer for draft in drafts.values() for g in draft.groups.values() for racer in g}
-        entering = self._rounds.get((pass_number + 1, 1, 1))
+        entering = self._drafts.get((pass_number + 1, 1), {}).get(1)
         if entering is None:
-            return leader
-        found = [n for n in members if any(n in group for group in entering.groups.values())]
-        return found[0] if len(found) == 1 else None
+            return self._leader
+        found = {racer for draft in drafts for racer in draft.members} & entering.members
+        return found.pop() if len(found) == 1 else None
 
 
 class _Space:
@@ -283,7 +267,7 @@ class _Space:
         self._k = k
         self._n_in_space = recorded.header.n_in_space
         self._n_raced = 1 + max(racer for race in recorded.races for racer in race.racers)
-        self._last = max(_place(race.id) for race in recorded.races)
+        self._last = max(race.id[:3] for race in recorded.races)
         self._last_race = min(
             (race for race in recorded.races if self._n_raced - 1 in race.racers),
             key=lambda race: race.id,
@@ -308,13 +292,13 @@ class _Space:
         first_round = (pass_number, 1, 1)
         if self._last > first_round:
             return True
-        entered_then = _place(self._last_race.id) == first_round
+        entered_then = self._last_race.id[:3] == first_round
         return entered_then and len(self._last_race.racers) < self._k
 
 
 def _epoch(
     place: EpochPlace,
-    drafts: Mapping[Place, _RoundInProgress],
+    drafts: Mapping[int, _RoundInProgress],
     winner: int | None,
     *,
     is_over: bool,
@@ -324,18 +308,16 @@ def _epoch(
     later: set[int] = set() if winner is None else {winner}
     is_decided = is_over
     rounds: list[PlayedRound] = []
-    for round_place in sorted(drafts, reverse=True):
-        draft = drafts[round_place]
-        members = {racer for group in draft.groups.values() for racer in group}
+    for number, draft in sorted(drafts.items(), reverse=True):
+        members = draft.members
         # With memory nobody waits: who turns up later is the champion, which need not race.
         may_wait = is_decided and not memory and not draft.is_playoff
         carried = sorted(later - members) if may_wait else []
         if draft.races:
             rounds.append(
                 PlayedRound(
-                    pass_number=round_place[0],
-                    epoch=round_place[1],
-                    number=round_place[2],
+                    *place,
+                    number=number,
                     is_playoff=draft.is_playoff,
                     groups=_groups(draft, later if is_decided else None),
                     carried=tuple(carried),
@@ -349,14 +331,14 @@ def _epoch(
         is_decided = is_decided or len(members) > 1
     is_playoff = rounds[-1].is_playoff
     name = f"pass {place[0]}" if memory else "playoff" if is_playoff else f"epoch {place[1]}"
-    return PlayedEpoch(place[0], place[1], name, is_playoff, tuple(reversed(rounds)), winner)
+    return PlayedEpoch(*place, name, is_playoff, tuple(reversed(rounds)), winner)
 
 
 def _groups(draft: _RoundInProgress, later: set[int] | None) -> tuple[PlayedGroup, ...]:
     wins: Counter[tuple[int, int | None]] = Counter()
     n_races: Counter[int] = Counter()
     for race in draft.races:
-        wins[race.id.group, winner_of(race)] += 1
+        wins[race.id.group, race.winner] += 1
         n_races[race.id.group] += 1
     return tuple(
         PlayedGroup(
