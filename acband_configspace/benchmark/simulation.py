@@ -1,16 +1,29 @@
-"""The vectorised driver: AC-Band on a runtime table, a whole round at a time."""
+"""AC-Band on a runtime table.
+
+:func:`simulate` is the paper's, vectorised, a whole round at a time; :func:`simulate_run` is what
+the facade would do within a limit: the plugin's own engine, told what the table holds.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.acband import Round, Rounds, Verdict, acband, judge, judge_playoff
+from acband_configspace.core.checks import real_number, whole_number
+from acband_configspace.core.ends import End
+from acband_configspace.core.engine import Engine, Limits
+from acband_configspace.core.instances import Instances
+from acband_configspace.core.race import Outcome, Race
 from acband_configspace.core.schedule import Schedule, Supply
+from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Flags, Floats, Statistic, get_statistic, wins
 from acband_configspace.core.stopping import checked_early_stopping, decided
 
@@ -200,3 +213,173 @@ class _TableRaces:
         n_races = int(n_raced.sum())
         self.n_races += n_races
         self.n_trials += n_races * round_.plan.group_size
+
+# --- the facade's own engine ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """What a run within a limit would have returned, and what it would have cost."""
+
+    incumbent: int
+    """The row of the configuration that leads in the end; θ_0 if nothing ever finished."""
+    cpu_time: float
+    """Seconds of all runs together."""
+    n_trials: int
+    """Runs of a configuration on an instance."""
+    n_configs: int
+    """Configurations that have been run."""
+    trajectory: tuple[tuple[float, int], ...]
+    """CPU seconds (with ``cpu_limit``) or trials spent, and the row that leads from then on."""
+    configurations: tuple[int, ...] = field(repr=False, default=())
+    """The rows in the order drawn: configuration i of the engine is row configurations[i]."""
+
+
+def simulate_run(
+    table: RuntimeTable,
+    *,
+    cpu_limit: float | None = None,
+    n_trials: int | None = None,
+    seed: int = 0,
+    preset: str | Settings = "default",
+    par: float = 10.0,
+    n_workers: int | None = None,
+    **settings: Any,
+) -> SimulatedRun:
+    """Return what the facade would return with these settings, from a table.
+
+    With ``cpu_limit`` it is ``ACBandFacade(racing=True)`` under that ``cputime_limit``; with
+    ``n_trials`` alone it is ``ACBandFacade()`` on a deterministic target whose costs the table
+    holds. One race is run after the other.
+
+    Parameters
+    ----------
+    table : RuntimeTable
+        Rows are drawn at random, the first of them as θ_0; its columns are the instances.
+    cpu_limit : float | None
+        CPU seconds of all runs; a race that exceeds it is not counted.
+    n_trials : int | None
+        Runs that may be started.
+    seed : int
+        Of everything that is random.
+    preset : str | Settings
+        What the settings start from: see :data:`~acband_configspace.PRESETS`.
+    par : float
+        A run that meets the cutoff costs so many times the cutoff, as in the facade.
+    n_workers : int | None
+        How many racers run at a time: by default all of a race, as the paper counts.
+    **settings
+        Options of :class:`~acband_configspace.core.settings.Settings`.
+
+    Examples
+    --------
+    >>> from acband_configspace.benchmark import synthetic_table
+    >>> table = synthetic_table(200, 300, seed=1)
+    >>> run = simulate_run(table, n_trials=500)
+    >>> run.n_trials, table.gap_to_best(run.incumbent) < 0.5
+    (500, True)
+    """
+    if cpu_limit is None and n_trials is None:
+        raise ValueError("cpu_limit or n_trials must be given but both are None")
+    if cpu_limit is not None and not real_number("cpu_limit", cpu_limit) > 0:
+        raise ValueError(f"cpu_limit must be positive but got {cpu_limit!r}")
+    most_trials = math.inf if n_trials is None else whole_number("n_trials", n_trials, at_least=2)
+    racing = cpu_limit is not None
+    engine = Engine(
+        settings_from(preset, **settings),
+        racing=racing,
+        instances=columns_as_instances(table, seed),
+        draw=lambda n, known: min(n, table.n_configs),
+        limits=Limits(most_trials, racing),
+        n_in_space=table.n_configs,
+        seed=seed,
+    )
+    rows = np.random.default_rng([seed, 0]).permutation(table.n_configs).tolist()
+    play = Play(
+        engine,
+        rows,
+        lambda row, column: float(table.runtimes[row, column]),
+        cutoff=table.cutoff,
+        racing=racing,
+        par=par,
+        n_workers=n_workers,
+    )
+    return play.to_the_end(cpu_limit or math.inf)
+
+
+def columns_as_instances(table: RuntimeTable, seed: int) -> Instances:
+    """Return the columns of a table as the instances of an engine, each named by its number."""
+    names = [str(column) for column in range(table.n_instances)]
+    return Instances(names, deterministic=True, seed=seed)
+
+
+@dataclass(frozen=True)
+class Play:
+    """Tells an engine what runs take, and adds up what they cost."""
+
+    engine: Engine
+    rows: Sequence[int]
+    """Configuration i of the engine is row rows[i]."""
+    look_up: Callable[[int, int], float]
+    """What the configuration of a row takes on the instance of a column."""
+    cutoff: float
+    racing: bool
+    par: float = 10.0
+    n_workers: int | None = None
+
+    def to_the_end(self, cpu_limit: float) -> SimulatedRun:
+        """Run races until the engine has no more, or the CPU time is used up."""
+        engine, rows = self.engine, self.rows
+        trajectory: list[tuple[float, int]] = []
+        cpu_time, n_trials, n_configs = 0.0, 0, 0
+        while (race := engine.ask()) is not None:
+            outcome, seconds = self._run(race)
+            if cpu_time + seconds > cpu_limit:
+                cpu_time = cpu_limit
+                break
+            cpu_time += seconds
+            n_trials += len(race.racers)
+            n_configs = max(n_configs, 1 + max(race.racers))
+            engine.tell(race, outcome)
+            leader = rows[engine.leader or 0]
+            if not trajectory or trajectory[-1][1] != leader:
+                trajectory.append((cpu_time if self.racing else n_trials, leader))
+        return SimulatedRun(
+            incumbent=rows[engine.leader or 0],
+            cpu_time=cpu_time,
+            n_trials=n_trials,
+            n_configs=n_configs,
+            trajectory=tuple(trajectory),
+            configurations=tuple(rows[:n_configs]),
+        )
+
+    def _run(self, race: Race) -> tuple[Outcome, float]:
+        column = int(self.engine.key(race.instance).instance or 0)
+        times = [self.look_up(self.rows[racer], column) for racer in race.racers]
+        if not self.racing:
+            seconds = [min(time, self.cutoff) for time in times]
+            return Outcome(seconds), sum(seconds)
+        limits = [min(self.cutoff, limit) for limit in race.limits or [math.inf] * len(times)]
+        size = len(times) if self.n_workers is None or race.to_the_end else self.n_workers
+        best, spent = math.inf, 0.0
+        for start in range(0, len(times), size):
+            together = list(zip(times, limits, strict=True))[start : start + size]
+            if not race.to_the_end:  # all stop when the first has finished
+                finished = (t for t, limit in together if t < self.cutoff and t <= limit)
+                best = min(best, min(finished, default=math.inf))
+            spent += sum(max(0.0, min(t, limit, best)) for t, limit in together)
+        return self._outcome(times, limits, best), spent
+
+    def _outcome(self, times: list[float], limits: list[float], best: float) -> Outcome:
+        costs, ends = [], []
+        for time, limit in zip(times, limits, strict=True):
+            if time < self.cutoff and time <= limit and time <= best:
+                costs.append(time)
+                ends.append(End.FINISHED)
+            elif limit >= self.cutoff and best == math.inf:
+                costs.append(self.par * self.cutoff)
+                ends.append(End.CUTOFF)
+            else:
+                costs.append(max(0.0, min(limit, best)))
+                ends.append(End.LOST)
+        return Outcome(costs, ends)

@@ -22,6 +22,7 @@ from acband_configspace.benchmark.methods.account import (
 )
 
 Records = npt.NDArray[Any]
+Interval = tuple[float, float]
 
 # What a thread is doing.
 MEASURING, RACING, PAUSED, REJECTED, ACCEPTED = 1, 2, 3, 4, 5
@@ -101,6 +102,17 @@ def new_race(runtimes: Runtimes, n_measured: int, account: Account) -> Race:
 
 
 @compiled
+def bernstein(total: float, squares: float, n: int, cap: float, log_term: float) -> Interval:
+    """Return the mean of n runs up to the cap, and how far the true one may be from it.
+
+    The empirical Bernstein bound, as their code has it.
+    """
+    mean = total / n
+    variance = max(squares / n - mean * mean, 0.0)
+    return mean, np.sqrt(2.0 * variance * log_term / n) + 3.0 * cap * log_term / n
+
+
+@compiled
 def measure_step(race: Race, rules: Rules, i: int) -> None:
     """Continue one run of the first phase, QuantileEst (CAR, Algorithm 2)."""
     thread = race.threads[i]
@@ -161,12 +173,11 @@ def race_step(race: Race, rules: Rules, i: int, pauses: bool) -> None:
 
 @compiled
 def bound_mean(race: Race, rules: Rules, i: int, n: int, pauses: bool) -> None:
-    """Bound the mean after n runs (empirical Bernstein); reject, accept or pause the thread."""
+    """Bound the mean after n runs; reject, accept or pause the thread."""
     thread = race.threads[i]
-    mean = thread["total"] / n
-    variance = max(thread["squares"] / n - mean * mean, 0.0)
-    x = thread["log_term"]
-    confidence = np.sqrt(2.0 * variance * x / n) + 3.0 * thread["cap"] * x / n
+    mean, confidence = bernstein(
+        thread["total"], thread["squares"], n, thread["cap"], thread["log_term"]
+    )
     thread["lower"], thread["upper"] = mean - confidence, mean + confidence
     upper = thread["upper"]
     if n == rules.n_measured + 1 and confidence > mean:  # their code: T ≤ 2 × mean by now
@@ -278,7 +289,5 @@ def precheck(race: Race, rules: Rules, i: int, n_checked: int, log_term: float) 
         n += 1
         if total > 2.99 * n_checked * race.shared[BOUND]:
             break
-    mean = total / n
-    deviation = np.sqrt(max(squares / n - mean * mean, 0.0))
-    confidence = deviation * np.sqrt(2.0 * log_term / n) + 3.0 * cap * log_term / n
+    mean, confidence = bernstein(total, squares, n, cap, log_term)
     return bool(mean - confidence <= race.shared[BOUND])

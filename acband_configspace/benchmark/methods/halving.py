@@ -8,17 +8,21 @@ from __future__ import annotations
 import abc
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.anytime import AnytimeResult, PaidSearch, Spending
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
     Numbers,
+    PaidSearch,
+    Spending,
+    Times,
     candidates,
     drawn_order,
 )
+from acband_configspace.benchmark.simulation import SimulatedRun
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import whole_number
 
@@ -33,17 +37,6 @@ class Rung:
 
     n_configs: int
     n_instances: int
-
-
-@dataclass(frozen=True)
-class Bracket:
-    """What one bracket found and cost."""
-
-    winner: int
-    mean: float
-    """The winner's mean runtime on the instances of the last rung."""
-    cpu_time: float
-    configurations: Numbers
 
 
 def rungs(n_configs: int, n_instances: int, eta: int, halvings: int) -> list[Rung]:
@@ -74,28 +67,36 @@ def equal_rungs(n_configs: int, n_instances: int, eta: int, halvings: int) -> li
     ]
 
 
-def run_bracket(
-    table: RuntimeTable, rows: Numbers, columns: Numbers, steps: list[Rung], eta: int
-) -> Bracket:
-    """Run a bracket: all configurations of a rung on the same instances, mean runtime as loss.
+def climb(
+    rows: Numbers, columns: Numbers, steps: list[Rung], spending: Spending
+) -> Iterator[tuple[Numbers, Times, int]]:
+    """Run the rungs of a bracket, all configurations of a rung on the same instances.
 
-    Instances that a configuration has already seen are not paid again: a rung runs on the
-    r_i - r_(i-1) further ones ("adjust the calculation of r_i to account for instances that were
-    already seen"). Runs are not capped at another configuration's time.
+    Yields after each rung who has come to its end, the sums of their run times, and on how many
+    instances these rest. Instances that a configuration has already seen are not paid again: a rung
+    runs on the r_i - r_(i-1) further ones ("adjust the calculation of r_i to account for instances
+    that were already seen"). Runs are not capped at another configuration's time.
     """
-    totals = np.zeros(len(rows))
-    alive = np.arange(len(rows))
-    seen, cpu_time = 0, 0.0
-    for number, step in enumerate(steps):
+    alive, sums, seen = rows, np.zeros(len(rows)), 0
+    for step in steps:
+        kept = np.argsort(sums, kind="stable")[: step.n_configs]
         block = columns[seen : step.n_instances]
-        for i in alive:
-            times = np.minimum(table.runtimes[rows[i], block], table.cutoff)
-            totals[i] += times.sum(dtype=float)
-        cpu_time = float(totals.sum())
-        seen = max(seen, step.n_instances)
-        n_kept = max(1, step.n_configs // eta) if number < len(steps) - 1 else 1
-        alive = alive[np.argsort(totals[alive], kind="stable")[:n_kept]]
-    return Bracket(int(rows[alive[0]]), totals[alive[0]] / max(seen, 1), cpu_time, rows)
+        alive, seen = alive[kept], max(seen, step.n_instances)
+        times = spending.times(alive[:, None], block[None, :])
+        n_runs = spending.pay(times.ravel())
+        n_done = n_runs // len(block) if len(block) else len(alive)
+        sums = sums[kept] + times.sum(axis=1)
+        yield alive[:n_done], sums[:n_done], seen
+        if spending.is_over:
+            return
+
+
+def winner_of(
+    rows: Numbers, columns: Numbers, steps: list[Rung], spending: Spending
+) -> tuple[float, int]:
+    """Return the least mean run time on all instances of a bracket, and the row that has it."""
+    *_, (left, sums, n_instances) = climb(rows, columns, steps, spending)
+    return float(sums.min()) / n_instances, int(left[sums.argmin()])
 
 
 @dataclass(frozen=True)
@@ -124,18 +125,19 @@ class SuccessiveHalving:
         """Run one bracket."""
         n_configs = min(candidates(self.alpha, self.delta), table.n_configs)
         rows, columns = drawn_order(table, seed)
-        halvings = _log(n_configs, self.eta)
+        rows = rows[:n_configs]
         steps = (equal_rungs if self.equal_rounds else rungs)(
-            n_configs, table.n_instances, self.eta, halvings
+            n_configs, table.n_instances, self.eta, _log(n_configs, self.eta)
         )
-        found = run_bracket(table, rows[:n_configs], columns, steps, self.eta)
+        spending = Spending(table, cpu_limit=math.inf)
+        _, winner = winner_of(rows, columns, steps, spending)
         return MethodResult(
-            found.winner,
-            found.cpu_time,
-            found.cpu_time,
+            winner,
+            spending.cpu_time,
+            spending.cpu_time,
             n_configs,
             steps[-1].n_instances,
-            tuple(found.configurations.tolist()),
+            tuple(rows.tolist()),
         )
 
 
@@ -188,20 +190,20 @@ class Hyperband:
         budget = self.times * table.n_instances
         resource = min(max(1, budget // (s_max + 1)), table.n_instances)
         rows, columns = drawn_order(table, seed)
-        brackets, used = [], 0
+        spending = Spending(table, cpu_limit=math.inf)
+        winners, used = [], 0
         for number, size in enumerate(sizes):
             drawn = rows[used : used + size]
             used += size
             steps = rungs(len(drawn), resource, self.eta, s_max - number)
             place = np.arange(number * resource, (number + 1) * resource)
             own = columns[place % table.n_instances]
-            brackets.append(run_bracket(table, drawn, own, steps, self.eta))
-        best = min(brackets, key=lambda bracket: bracket.mean)
-        cpu_time = sum(bracket.cpu_time for bracket in brackets)
+            winners.append(winner_of(drawn, own, steps, spending))
+        _, best = min(winners, key=lambda winner: winner[0])
         return MethodResult(
-            best.winner,
-            cpu_time,
-            cpu_time,
+            best,
+            spending.cpu_time,
+            spending.cpu_time,
             used,
             min(table.n_instances, resource * len(sizes)),
             tuple(rows[:used].tolist()),
@@ -225,7 +227,7 @@ class _InBrackets(PaidSearch):
     def __post_init__(self) -> None:
         whole_number("eta", self.eta, at_least=2)
 
-    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
         """Play brackets, each on new configurations, and return the best of all."""
         brackets = _Brackets(table, spending, seed)
         self._play(brackets, table, spending.most_trials)
@@ -329,21 +331,12 @@ class _Brackets:
 
     def play(self, steps: list[Rung]) -> None:
         """Play one bracket, until its winner is found or the limit is reached."""
-        alive = self._rows[self._n_drawn : self._n_drawn + steps[0].n_configs]
-        sums, seen = np.zeros(len(alive)), 0
-        self._n_drawn += len(alive)
-        for step in steps:
-            kept = np.argsort(sums, kind="stable")[: step.n_configs]
-            alive, sums = alive[kept], sums[kept]
-            block = self._columns[seen : step.n_instances]
-            times = self._spending.times(alive[:, None], block[None, :])
-            n_done = self._spending.pay(times.ravel()) // max(1, len(block))
-            sums = sums + times.sum(axis=1)
-            self._n_seen[alive[:n_done]] = seen = max(seen, step.n_instances)
-            if n_done:
-                self._challenge(int(alive[sums[:n_done].argmin()]))
-            if self._spending.is_over:
-                return
+        drawn = self._rows[self._n_drawn : self._n_drawn + steps[0].n_configs]
+        self._n_drawn += len(drawn)
+        for done, sums, n_instances in climb(drawn, self._columns, steps, self._spending):
+            self._n_seen[done] = n_instances
+            if len(done):
+                self._challenge(int(done[sums.argmin()]))
 
     def _challenge(self, row: int) -> None:
         """Let the best of a rung lead if it is better on as many instances as the leader has."""
@@ -356,6 +349,6 @@ class _Brackets:
         self._leader = row
         self._spending.lead(row)
 
-    def result(self) -> AnytimeResult:
+    def result(self) -> SimulatedRun:
         """Close the books."""
         return self._spending.result(int((self._n_seen > 0).sum()), int(self._rows[0]))

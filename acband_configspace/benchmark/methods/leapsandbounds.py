@@ -18,7 +18,7 @@ from acband_configspace.benchmark.methods.account import (
     result_from,
     runtime_of,
 )
-from acband_configspace.benchmark.methods.caps_kernel import GROWTH, SUM_OF_STAGES
+from acband_configspace.benchmark.methods.caps_kernel import GROWTH, SUM_OF_STAGES, bernstein
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
     candidates,
@@ -116,9 +116,7 @@ def estimate(
             events = 2.1 * phase**1.5 * 2.61238 * stage**1.1 * SUM_OF_STAGES * n_configs / zeta
             log_term = share * np.log(3.0 * events)
         if n > 1 and log_term > 0.0:
-            mean = total / n
-            variance = max(squares / n - mean * mean, 0.0)
-            confidence = np.sqrt(2.0 * variance * log_term / n) + 3.0 * cap * log_term / n
+            mean, confidence = bernstein(total, squares, n, cap, log_term)
             lower = mean - confidence
             if (1.0 + 3.0 * epsilon / 7.0) * lower > guess and mean > guess:
                 return guess

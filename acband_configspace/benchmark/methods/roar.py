@@ -6,13 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.anytime import (
-    AnytimeResult,
-    PaidSearch,
-    Spending,
-    Times,
-)
-from acband_configspace.benchmark.methods.method import drawn_order
+from acband_configspace.benchmark.methods.method import PaidSearch, Spending, Times, drawn_order
+from acband_configspace.benchmark.simulation import SimulatedRun
 from acband_configspace.benchmark.tables import RuntimeTable
 
 
@@ -55,7 +50,7 @@ class Roar(PaidSearch):
         name = "ROAR, capped" if self.capped else "ROAR"
         return f"{name}, one order" if self.one_order else name
 
-    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
         """Challenge the incumbent with one new configuration after the other."""
         rows, columns = drawn_order(table, seed)
         shuffle = np.random.default_rng([seed, 4])

@@ -16,7 +16,11 @@ from ConfigSpace import Configuration
 from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
 from ConfigSpace.util import deactivate_inactive_hyperparameters
 
+from acband_configspace.benchmark.methods.method import AnytimeMethod
 from acband_configspace.benchmark.tables.surrogate import Surrogate
+
+#: How many configurations those get that only draw: more than they can try in the time given.
+N_SAMPLED = 2000
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,25 @@ class SpaceMethod(Protocol):
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Search; the same seed gives the same result unless the class says otherwise."""
+
+
+@dataclass(frozen=True)
+class OnSample:
+    """A method that draws configurations at random, on a sample of the space."""
+
+    method: AnytimeMethod
+
+    @property
+    def name(self) -> str:
+        """The method's."""
+        return self.method.name
+
+    def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
+        """Run it on configurations that the seed draws."""
+        table = surrogate.sampled(N_SAMPLED, seed=seed)
+        result = self.method.run(table, cpu_limit=cpu_limit, seed=seed)
+        incumbent = Configuration(surrogate.space, values=table.config_values[result.incumbent])
+        return Found(incumbent, result.cpu_time, result.n_configs, result.n_trials)
 
 
 class Runs:

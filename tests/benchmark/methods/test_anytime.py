@@ -10,9 +10,8 @@ from table_helpers import constant_table
 
 from acband_configspace.benchmark import RuntimeTable, synthetic_table
 from acband_configspace.benchmark.methods.acband import AnytimeACBand
-from acband_configspace.benchmark.methods.anytime import AnytimeMethod, Spending
 from acband_configspace.benchmark.methods.halving import AnytimeHalving, AnytimeHyperband, Rung
-from acband_configspace.benchmark.methods.method import drawn_order
+from acband_configspace.benchmark.methods.method import AnytimeMethod, Spending, drawn_order
 from acband_configspace.benchmark.methods.random_racing import RandomRacing
 from acband_configspace.benchmark.methods.registry import ANYTIME_METHODS
 from acband_configspace.benchmark.methods.roar import Roar
