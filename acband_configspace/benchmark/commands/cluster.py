@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the figures; the exit code is 1 if one of them misses its aim."""
-    with _cluster() as (client, scheduler):
+    import distributed
+
+    connect: Any = distributed.Client  # some versions of it have types, some have none
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    environment = {**os.environ, "PYTHONPATH": path}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        # In processes of its own, so that only our share counts as the parent's.
+        contextlib.closing(Cluster(Path(folder), environment, threads=1)) as cluster,
+        connect(scheduler_file=str(cluster.file)) as client,
+    ):
+        client.wait_for_workers(WORKERS)
+        scheduler = psutil.Process(cluster.scheduler.pid)
         timed = _measure(client, scheduler, arguments.races, arguments.seconds)
         instant = _measure(client, scheduler, arguments.instant, 0.0)
     share_ok = timed.share >= SHARE_AIM
@@ -85,37 +97,59 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if share_ok and dispatch_ok else 1
 
 
-@contextlib.contextmanager
-def _cluster() -> Iterator[tuple[Any, psutil.Process]]:
-    """Start a cluster in processes of their own, so that only our share counts as the parent's."""
-    import distributed
+class Cluster:
+    """A Dask scheduler and two workers on this machine, each a process that can be killed."""
 
-    connect: Any = distributed.Client  # some versions of it have types, some have none
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
-        file = Path(folder, "scheduler.json")
-        at_home = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--no-dashboard"]
-        scheduler = running.enter_context(_dask_process("scheduler", *at_home, "--port", "0"))
-        while not file.exists():
+    def __init__(self, folder: Path, environment: Mapping[str, str], *, threads: int) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._threads = threads
+        self.file = folder / f"scheduler-{time.monotonic_ns()}.json"
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.scheduler = self._launch("scheduler", "--port", "0")
+        try:
+            self._await_scheduler()
+            self.replace_workers()
+        except BaseException:
+            self.close()  # nobody else knows of it yet
+            raise
+
+    def _await_scheduler(self) -> None:
+        deadline = time.monotonic() + 60.0
+        while not self.file.exists():
+            if time.monotonic() > deadline:
+                raise RuntimeError("the Dask cluster does not start")
             time.sleep(0.05)
-        for _ in range(WORKERS):
-            settings = ["--nthreads", "1", "--no-nanny", "--local-directory", folder]
-            running.enter_context(_dask_process("worker", *at_home, *settings))
-        with connect(scheduler_file=str(file)) as client:
-            client.wait_for_workers(WORKERS)
-            yield client, scheduler
 
+    def replace_workers(self) -> None:
+        """Start workers in the place of those that were killed."""
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        while len(self.workers) < WORKERS:
+            options = ("--nthreads", str(self._threads), "--no-nanny", "--memory-limit", "0")
+            home = ("--local-directory", str(self._folder))
+            self.workers.append(self._launch("worker", *home, *options))
 
-@contextlib.contextmanager
-def _dask_process(*arguments: str) -> Iterator[psutil.Process]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dask", *arguments], env=environment, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield psutil.Process(process.pid)
-    finally:
-        process.kill()
-        process.wait()
+    def _launch(self, *arguments: str) -> subprocess.Popen[bytes]:
+        common = ("--host", "127.0.0.1", "--scheduler-file", str(self.file), "--no-dashboard")
+        with open(self._folder / "dask.log", "ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "dask", *arguments, *common],
+                env=self._environment,
+                cwd=self._folder,
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def pids(self) -> set[int]:
+        """Its own processes, without what the workers have started."""
+        return {process.pid for process in (self.scheduler, *self.workers)}
+
+    def close(self) -> None:
+        """Kill all of it."""
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
 
 
 def _verdict(met: bool) -> str:
