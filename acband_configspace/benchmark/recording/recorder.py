@@ -109,17 +109,18 @@ def _results(
     track: RaceTrack, solver: Solver, specs: Iterator[RaceSpec], cutoff: float
 ) -> Iterator[tuple[Pair, float]]:
     """Keep the workers busy, and yield what they report."""
-    more = True
-    while more or track.unfinished:
-        while more and track.unfinished < QUEUED * track.slots:
-            spec = next(specs, None)
-            if spec is None:
-                more = False
-            else:
-                track.start(spec)
+
+    def reported() -> Iterator[tuple[Pair, float]]:
         for report in track.wait():
             assert isinstance(report.key, tuple)
             yield report.key, solver.seconds(report.racers[0], cutoff)
+
+    for spec in specs:
+        track.start(spec)
+        if track.unfinished >= QUEUED * track.slots:
+            yield from reported()
+    while track.unfinished:
+        yield from reported()
 
 
 def _missing(runtimes: npt.NDArray[np.float32], seed: int) -> Iterator[Pair]:
