@@ -140,28 +140,21 @@ def _check_size(schedule: Schedule, table: RuntimeTable) -> None:
         )
 
 
+@dataclass
 class _TableRaces:
     """Looks up the rounds of one run and adds up what they cost."""
 
-    def __init__(
-        self,
-        table: RuntimeTable,
-        statistic: Statistic,
-        early_stopping: float | None,
-        rows: Numbers,
-        columns: Numbers,
-    ) -> None:
-        self._table = table
-        self._statistic = statistic
-        self._early_stopping = early_stopping
-        self._rows = rows
-        self._columns = columns
-        self.cpu_time = 0.0
-        self.wall_time = 0.0
-        self.n_races = 0
-        self.n_trials = 0
-        self.n_seen = 1
-        self.epoch_winners: list[int] = []
+    table: RuntimeTable
+    statistic: Statistic
+    early_stopping: float | None
+    rows: Numbers
+    columns: Numbers
+    cpu_time: float = 0.0
+    wall_time: float = 0.0
+    n_races: int = 0
+    n_trials: int = 0
+    n_seen: int = 1
+    epoch_winners: list[int] = field(default_factory=list)
 
     def play(self, rounds_: Rounds) -> int:
         try:
@@ -175,12 +168,12 @@ class _TableRaces:
             return int(finished.value)
 
     def _race(self, round_: Round) -> Verdict:
-        rows = self._rows[round_.groups]
-        columns = self._columns[round_.instances % len(self._columns)]
+        rows = self.rows[round_.groups]
+        columns = self.columns[round_.instances % len(self.columns)]
         # (groups, races, racers), gathered: the table itself is never copied.
-        times: Floats = self._table.runtimes[rows[:, None, :], columns[:, :, None]]
-        unsolved = times >= self._table.cutoff
-        times = np.minimum(times, self._table.cutoff)
+        times: Floats = self.table.runtimes[rows[:, None, :], columns[:, :, None]]
+        unsolved = times >= self.table.cutoff
+        times = np.minimum(times, self.table.cutoff)
         verdict = self._judge(round_, times, unsolved)
         self._pay(round_, times, verdict.n_raced)
         self.n_seen = max(self.n_seen, int(round_.groups.max()) + 1)
@@ -190,20 +183,20 @@ class _TableRaces:
         plan = round_.plan
         if round_.is_playoff:
             return judge_playoff(round_, times)
-        if self._early_stopping is None:
-            all_known = self._statistic.needs_all_costs
+        if self.early_stopping is None:
+            all_known = self.statistic.needs_all_costs
             censored: Flags = np.zeros_like(unsolved) if all_known else unsolved
-            scores = self._statistic.scores(times, censored)
+            scores = self.statistic.scores(times, censored)
             return judge(round_, scores, np.full(plan.n_groups, plan.races_per_group))
         counts = wins(times, unsolved).cumsum(axis=1, dtype=np.int64)
         n_raced = np.arange(1, plan.races_per_group + 1)
-        enough = decided(counts, n_raced, plan, self._early_stopping)
+        enough = decided(counts, n_raced, plan, self.early_stopping)
         last = enough.argmax(axis=1)  # the first time; the last race always decides
         return judge(round_, counts[np.arange(plan.n_groups), last], last + 1)
 
     def _pay(self, round_: Round, times: Floats, n_raced: Numbers) -> None:
         run = np.arange(times.shape[1]) < n_raced[:, None]
-        if round_.is_playoff or self._statistic.needs_all_costs:
+        if round_.is_playoff or self.statistic.needs_all_costs:
             self.cpu_time += float(times.sum(dtype=float))
             self.wall_time += float(times.max(axis=-1).sum(dtype=float))
         else:

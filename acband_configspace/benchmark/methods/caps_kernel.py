@@ -13,13 +13,12 @@ import numpy.typing as npt
 
 from acband_configspace.benchmark.methods.account import (
     Account,
-    Floats,
     Runtimes,
-    Whole,
     compiled,
     pay,
     runtime_of,
 )
+from acband_configspace.benchmark.methods.method import Numbers, Times
 
 Records = npt.NDArray[Any]
 Interval = tuple[float, float]
@@ -83,9 +82,9 @@ class Race(NamedTuple):
     runtimes: Runtimes
     """A row for each thread."""
     threads: Records
-    pending: Whole
+    pending: Numbers
     """For each thread the instances of its first phase, in the order of their turns."""
-    shared: Floats
+    shared: Times
     account: Account
 
 
@@ -194,7 +193,7 @@ def bound_mean(race: Race, rules: Rules, i: int, n: int, pauses: bool) -> None:
 
 
 @compiled
-def run_threads(race: Race, rules: Rules, members: Whole, pauses: bool) -> int:
+def run_threads(race: Race, rules: Rules, members: Numbers, pauses: bool) -> int:
     """Let the threads take turns, a step each, until all are done; return the one left, or -1.
 
     Unless threads pause, the run ends as well when all others are known to be worse than the only
@@ -226,7 +225,7 @@ def run_threads(race: Race, rules: Rules, members: Whole, pauses: bool) -> int:
 
 
 @compiled
-def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Whole:
+def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Numbers:
     """Let all threads take turns until enough have measured their cap; return these, in order.
 
     Their code for "guess the best configurations". A thread that has its cap goes on with its

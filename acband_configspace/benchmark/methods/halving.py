@@ -6,6 +6,7 @@ With a budget as Brandt et al. (2023) adapt them, and anytime, within a limit of
 from __future__ import annotations
 
 import abc
+import bisect
 import itertools
 import math
 from collections.abc import Iterator
@@ -220,22 +221,49 @@ def _log(number: int, base: int) -> int:
 
 @dataclass(frozen=True)
 class _InBrackets(PaidSearch):
-    """What searches in brackets until a limit of CPU time or of trials."""
+    """What searches in brackets, each on new configurations, until a limit of time or of trials."""
 
     eta: int = 3
 
     def __post_init__(self) -> None:
         whole_number("eta", self.eta, at_least=2)
 
-    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
-        """Play brackets, each on new configurations, and return the best of all."""
-        brackets = _Brackets(table, spending, seed)
-        self._play(brackets, table, spending.most_trials)
-        return brackets.result()
-
     @abc.abstractmethod
-    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
-        """Play brackets until the books say that it is over."""
+    def _bracket(
+        self, number: int, table: RuntimeTable, n_left: int, n_trials: int | None
+    ) -> list[Rung]:
+        """Return the rungs of a bracket of at most so many configurations; none if it is over."""
+
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
+        """Play brackets, and keep the best of all of them."""
+        rows, columns = drawn_order(table, seed)
+        n_seen = np.zeros(table.n_configs, dtype=np.int64)
+        leader: int | None = None
+        n_drawn = 0
+
+        def leads(row: int) -> bool:
+            """Return whether it is better on as many instances as the leader has."""
+            if leader is None:
+                return True
+            shared = columns[: n_seen[leader]]
+            own, best = (spending.times(r, shared).sum() for r in (row, leader))
+            return bool(n_seen[row] >= len(shared) and own < best)
+
+        for number in itertools.count():
+            n_left = len(rows) - n_drawn
+            if spending.is_over or n_left == 0:
+                break
+            steps = self._bracket(number, table, n_left, spending.most_trials)
+            if not steps:
+                break
+            drawn = rows[n_drawn : n_drawn + steps[0].n_configs]
+            n_drawn += len(drawn)
+            for done, sums, n_instances in climb(drawn, columns, steps, spending):
+                n_seen[done] = n_instances
+                if len(done) and leads(best := int(done[sums.argmin()])):
+                    leader = best
+                    spending.lead(leader)
+        return spending.result(int((n_seen > 0).sum()), int(rows[0]))
 
 
 @dataclass(frozen=True)
@@ -253,14 +281,12 @@ class AnytimeHalving(_InBrackets):
         """With its η."""
         return f"SH η={self.eta}"
 
-    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
-        if n_trials is not None:
-            brackets.play(self.bracket(self.largest(table, n_trials), table.n_instances))
-            return
-        size = self.eta
-        while brackets.go_on():
-            brackets.play(self.bracket(min(size, brackets.n_left), table.n_instances))
-            size *= self.eta
+    def _bracket(
+        self, number: int, table: RuntimeTable, n_left: int, n_trials: int | None
+    ) -> list[Rung]:
+        if n_trials is None:
+            return self.bracket(min(self.eta ** (number + 1), n_left), table.n_instances)
+        return [] if number else self.bracket(self.largest(table, n_trials), table.n_instances)
 
     def bracket(self, n_configs: int, n_instances: int) -> list[Rung]:
         """Return the rungs of a bracket; the last one leaves a winner."""
@@ -280,11 +306,8 @@ class AnytimeHalving(_InBrackets):
                 for step, seen in zip(steps, before, strict=False)
             )
 
-        low, high = 1, min(n_trials, table.n_configs)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if trials(middle) <= n_trials else (low, middle - 1)
-        return low
+        sizes = range(1, min(n_trials, table.n_configs) + 1)
+        return max(1, bisect.bisect_right(sizes, n_trials, key=trials))
 
 
 @dataclass(frozen=True)
@@ -300,55 +323,10 @@ class AnytimeHyperband(_InBrackets):
         """With its η."""
         return f"Hyperband η={self.eta}"
 
-    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
+    def _bracket(
+        self, number: int, table: RuntimeTable, n_left: int, n_trials: int | None
+    ) -> list[Rung]:
         s_max = _log(table.n_instances, self.eta)
-        sizes = zip(range(s_max, -1, -1), hyperband_sizes(s_max, self.eta), strict=True)
-        for halvings, size in itertools.cycle(sizes):
-            if not brackets.go_on():
-                break
-            n_configs = min(size, brackets.n_left)
-            brackets.play(rungs(n_configs, table.n_instances, self.eta, halvings))
-
-
-class _Brackets:
-    """Plays brackets, each on new configurations, and keeps the best of all of them."""
-
-    def __init__(self, table: RuntimeTable, spending: Spending, seed: int) -> None:
-        self._rows, self._columns = drawn_order(table, seed)
-        self._spending = spending
-        self._n_drawn = 0
-        self._leader: int | None = None
-        self._n_seen = np.zeros(table.n_configs, dtype=np.int64)
-
-    @property
-    def n_left(self) -> int:
-        """Configurations that no bracket has had."""
-        return len(self._rows) - self._n_drawn
-
-    def go_on(self) -> bool:
-        """Return whether there is something left to spend, and to spend it on."""
-        return not self._spending.is_over and self.n_left > 0
-
-    def play(self, steps: list[Rung]) -> None:
-        """Play one bracket, until its winner is found or the limit is reached."""
-        drawn = self._rows[self._n_drawn : self._n_drawn + steps[0].n_configs]
-        self._n_drawn += len(drawn)
-        for done, sums, n_instances in climb(drawn, self._columns, steps, self._spending):
-            self._n_seen[done] = n_instances
-            if len(done):
-                self._challenge(int(done[sums.argmin()]))
-
-    def _challenge(self, row: int) -> None:
-        """Let the best of a rung lead if it is better on as many instances as the leader has."""
-        if self._leader is not None:
-            n_shared = self._n_seen[self._leader]
-            shared = self._columns[:n_shared]
-            own, best = (self._spending.times(r, shared).sum() for r in (row, self._leader))
-            if self._n_seen[row] < n_shared or own >= best:
-                return
-        self._leader = row
-        self._spending.lead(row)
-
-    def result(self) -> SimulatedRun:
-        """Close the books."""
-        return self._spending.result(int((self._n_seen > 0).sum()), int(self._rows[0]))
+        place = number % (s_max + 1)
+        size = hyperband_sizes(s_max, self.eta)[place]
+        return rungs(min(size, n_left), table.n_instances, self.eta, s_max - place)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,8 @@ def record(
             )
             for pair, seconds in _results(track, solver, specs, plan.cutoff):
                 runtimes[pair] = seconds
-                _write(lines, pair, seconds)
+                lines.write(f"{pair[0]} {pair[1]} {seconds:.6g}\n")
+                lines.flush()
                 n_done += 1
                 on_progress(n_done, runtimes.size)
                 if deadline is not None and time.monotonic() > deadline:
@@ -192,8 +193,3 @@ def _read_journal(
         configuration, instance, seconds = line.split()
         runtimes[int(configuration), int(instance)] = float(seconds)
     return begun
-
-
-def _write(lines: TextIO, pair: Pair, seconds: float) -> None:
-    lines.write(f"{pair[0]} {pair[1]} {seconds:.6g}\n")
-    lines.flush()
