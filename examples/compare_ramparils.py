@@ -18,11 +18,11 @@ import numpy as np
 from compare_irace import RunServer
 from compare_jobs import CUTOFF
 from compare_methods import Run, Task, be_there, plain, worker_pool
-from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, OrdinalHyperparameter
+from ConfigSpace import ConfigurationSpace
 from ConfigSpace.conditions import Conjunction
 from ConfigSpace.hyperparameters import IntegerHyperparameter
 
-from acband_configspace.cli.spaces.parameters import value_text
+from acband_configspace.cli.spaces.parameters import parameter_of, value_text
 
 #: Places of a number on its scale.
 N_PLACES = 7
@@ -101,11 +101,7 @@ def _default(parameter: Any) -> Any:
 
 def _categories(parameter: Any) -> list[Any]:
     """Return the values of a parameter that are told by their numbers; none of a number."""
-    if isinstance(parameter, CategoricalHyperparameter):
-        return list(parameter.choices)
-    if isinstance(parameter, OrdinalHyperparameter):
-        return list(parameter.sequence)
-    return []
+    return list(parameter_of(parameter).values)
 
 
 def _word(parameter: Any, value: Any) -> str:
