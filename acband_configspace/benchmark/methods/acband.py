@@ -6,7 +6,7 @@ import math
 import sys
 from dataclasses import dataclass
 
-from acband_configspace.benchmark.methods.method import MethodResult
+from acband_configspace.benchmark.methods.method import AnytimeMethod, MethodResult, Spending
 from acband_configspace.benchmark.methods.space import Found
 from acband_configspace.benchmark.simulation import (
     Play,
@@ -66,7 +66,7 @@ class ACBand:
 
 
 @dataclass(frozen=True)
-class AnytimeACBand:
+class AnytimeACBand(AnytimeMethod):
     """What the facade would return within the limit: by default, or with a preset's settings."""
 
     preset: str = "default"
@@ -76,17 +76,14 @@ class AnytimeACBand:
         """With its preset."""
         return "AC-Band" if self.preset == "default" else f"AC-Band, {self.preset}"
 
-    def run(
-        self,
-        table: RuntimeTable,
-        *,
-        cpu_limit: float | None = None,
-        n_trials: int | None = None,
-        seed: int = 0,
-    ) -> SimulatedRun:
-        """Simulate the run."""
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
+        """Simulate the run, which keeps its own books."""
         return simulate_run(
-            table, cpu_limit=cpu_limit, n_trials=n_trials, seed=seed, preset=self.preset
+            table,
+            cpu_limit=spending.cpu_limit,
+            n_trials=spending.most_trials,
+            seed=seed,
+            preset=self.preset,
         )
 
 

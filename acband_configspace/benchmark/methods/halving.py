@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from acband_configspace.benchmark.methods.method import (
+    AnytimeMethod,
     MethodResult,
     Numbers,
-    PaidSearch,
     Spending,
     Times,
     candidates,
@@ -220,7 +220,7 @@ def _log(number: int, base: int) -> int:
 
 
 @dataclass(frozen=True)
-class _InBrackets(PaidSearch):
+class _InBrackets(AnytimeMethod):
     """What searches in brackets, each on new configurations, until a limit of time or of trials."""
 
     eta: int = 3

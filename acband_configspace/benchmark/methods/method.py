@@ -56,28 +56,6 @@ class Method(Protocol):
         """Run on the table; the same seed gives the same result."""
 
 
-class AnytimeMethod(Protocol):
-    """A configurator that can be stopped at any time, driven through a table."""
-
-    @property
-    def name(self) -> str:
-        """How the method is called in tables and figures."""
-
-    def run(
-        self,
-        table: RuntimeTable,
-        *,
-        cpu_limit: float | None = None,
-        n_trials: int | None = None,
-        seed: int = 0,
-    ) -> SimulatedRun:
-        """Search until the limit, or until the table is used up; exactly one limit is given.
-
-        With ``cpu_limit`` the table holds run times, with ``n_trials`` any costs. Rows and columns
-        come in the random order of the seed, the same for all methods.
-        """
-
-
 def drawn_order(table: RuntimeTable, seed: int) -> tuple[Numbers, Numbers]:
     """Return rows and columns in random order; all methods draw the same from the same seed."""
     rows = np.random.default_rng([seed, 0]).permutation(table.n_configs)
@@ -115,10 +93,9 @@ class Spending:
         if n_trials is not None:
             whole_number("n_trials", n_trials, at_least=1)
         self._table = table
-        self._cpu_limit = np.inf if cpu_limit is None else cpu_limit
         self._trajectory: list[tuple[float, int]] = []
-        self.most_trials = n_trials
-        """How many trials there are; None if CPU time is limited."""
+        self.cpu_limit, self.most_trials = cpu_limit, n_trials
+        """What there is of it; None of what is not limited."""
         self.cpu_time = 0.0
         self.n_trials = 0
         self.is_over = False
@@ -130,8 +107,9 @@ class Spending:
 
     def pay(self, times: Times) -> int:
         """Pay for runs one after the other; return how many came to an end within the limit."""
+        limit = np.inf if self.cpu_limit is None else self.cpu_limit
         ends = self.cpu_time + np.cumsum(times)
-        n_done = int(np.searchsorted(ends, self._cpu_limit, side="right"))
+        n_done = int(np.searchsorted(ends, limit, side="right"))
         if self.most_trials is not None:
             n_done = min(n_done, self.most_trials - self.n_trials)
         if n_done:
@@ -139,7 +117,7 @@ class Spending:
             self.n_trials += n_done
         if n_done < len(times):  # the next one was stopped by the limit
             self.is_over = True
-            self.cpu_time = min(self._cpu_limit, float(ends[n_done]))
+            self.cpu_time = min(limit, float(ends[n_done]))
         return n_done
 
     def lead(self, row: int) -> None:
@@ -161,8 +139,13 @@ class Spending:
         )
 
 
-class PaidSearch(abc.ABC):
-    """An anytime method that keeps its books itself, by paying for runs one after the other."""
+class AnytimeMethod(abc.ABC):
+    """A configurator that can be stopped at any time, driven through a table."""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """How the method is called in tables and figures."""
 
     def run(
         self,
@@ -172,10 +155,14 @@ class PaidSearch(abc.ABC):
         n_trials: int | None = None,
         seed: int = 0,
     ) -> SimulatedRun:
-        """Search until the limit, or until the table is used up."""
+        """Search until the limit, or until the table is used up; exactly one limit is given.
+
+        With ``cpu_limit`` the table holds run times, with ``n_trials`` any costs. Rows and columns
+        come in the random order of the seed, the same for all methods.
+        """
         spending = Spending(table, cpu_limit=cpu_limit, n_trials=n_trials)
         return self._search(table, spending, seed)
 
     @abc.abstractmethod
     def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
-        """Pay for runs until the books say that it is over."""
+        """Pay for runs, one after the other, until the books say that it is over."""

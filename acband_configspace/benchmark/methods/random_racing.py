@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.methods.method import (
+    AnytimeMethod,
     MethodResult,
     Numbers,
-    PaidSearch,
     Spending,
     candidates,
     check_probabilities,
@@ -75,7 +75,7 @@ class UniformRacing:
 
 
 @dataclass(frozen=True)
-class RandomRacing(PaidSearch):
+class RandomRacing(AnytimeMethod):
     """Races within a limit, of which every configuration has the same number.
 
     Passes of k, 2k, 4k, … configurations, the champion and new ones, follow one another. In a pass

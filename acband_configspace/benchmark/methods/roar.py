@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.method import PaidSearch, Spending, Times, drawn_order
+from acband_configspace.benchmark.methods.method import AnytimeMethod, Spending, Times, drawn_order
 from acband_configspace.benchmark.simulation import SimulatedRun
 from acband_configspace.benchmark.tables import RuntimeTable
 
 
 @dataclass(frozen=True)
-class Roar(PaidSearch):
+class Roar(AnytimeMethod):
     """Random online aggressive racing (Hutter et al., 2011) as SMAC 2.4's ``Intensifier`` has it.
 
     Taken over from SMAC, for one worker and one objective:
