@@ -48,11 +48,7 @@ class Cell:
     method: str
     family: str
     alpha: float | None
-    n_configs: int
-    n_instances: int
     metrics: dict[str, Statistics]
-    computing: float
-    """CPU seconds a simulated run took, on average."""
 
 
 def summarise(rows: Iterable[Row]) -> list[Cell]:
@@ -60,20 +56,11 @@ def summarise(rows: Iterable[Row]) -> list[Cell]:
     groups: dict[tuple[str, float | None], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.method, row.alpha), []).append(row)
-    return [_cell(group) for group in groups.values()]
-
-
-def _cell(rows: Sequence[Row]) -> Cell:
-    first = rows[0]
-    return Cell(
-        first.method,
-        first.family,
-        first.alpha,
-        round(np.mean([row.n_configs for row in rows])),
-        round(np.mean([row.n_instances for row in rows])),
-        {name: _statistics([getattr(row, name) for row in rows]) for name in METRICS},
-        float(np.mean([row.computing for row in rows])),
-    )
+    cells = []
+    for (method, alpha), group in groups.items():
+        metrics = {name: _statistics([getattr(row, name) for row in group]) for name in METRICS}
+        cells.append(Cell(method, group[0].family, alpha, metrics))
+    return cells
 
 
 def _statistics(values: Sequence[float]) -> Statistics:

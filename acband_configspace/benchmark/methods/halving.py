@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -162,12 +163,10 @@ class Hyperband:
     """
 
     eta: int = 4
-    n_max: int = PAPER_N_MAX
     times: int = 1
 
     def __post_init__(self) -> None:
         whole_number("eta", self.eta, at_least=2)
-        whole_number("n_max", self.n_max, at_least=1)
         whole_number("times", self.times, at_least=1)
 
     @property
@@ -177,7 +176,7 @@ class Hyperband:
 
     def brackets(self, n_available: int) -> list[int]:
         """Return how many configurations each bracket draws, from s_max down to 0."""
-        s_max = math.ceil(math.log(self.n_max, self.eta) - 1e-9)
+        s_max = math.ceil(math.log(PAPER_N_MAX, self.eta) - 1e-9)
         while True:
             sizes = hyperband_sizes(s_max, self.eta)
             if s_max == 0 or sum(sizes) <= n_available:
@@ -223,10 +222,8 @@ def _log(number: int, base: int) -> int:
 class _InBrackets(AnytimeMethod):
     """What searches in brackets, each on new configurations, until a limit of time or of trials."""
 
-    eta: int = 3
-
-    def __post_init__(self) -> None:
-        whole_number("eta", self.eta, at_least=2)
+    eta: ClassVar[int] = 3
+    """As in SMAC's facade for Hyperband."""
 
     @abc.abstractmethod
     def _bracket(
@@ -315,7 +312,7 @@ class AnytimeHyperband(_InBrackets):
     """Hyperband (Li et al., 2018) with the instance as the unit of its resource.
 
     R is the number of instances, s_max = ⌊log_η R⌋; the brackets s_max, …, 0 follow one another,
-    again and again, with new configurations. η is 3 as in SMAC's facade.
+    again and again, with new configurations.
     """
 
     @property

@@ -18,6 +18,7 @@ from acband_configspace.benchmark.methods.account import (
     result_from,
     runtime_of,
 )
+from acband_configspace.benchmark.methods.leapsandbounds import CAPPED_SHARE, EPSILON, ZETA
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
     Numbers,
@@ -47,28 +48,25 @@ class StructuredProcrastination:
     Always the configuration with the least mean runtime so far does its next run; a run that
     takes longer than expected goes to the end of its queue, to be resumed with twice the time.
     It is an anytime method; as in the experiments of Weisz et al. (2018) it ends when the
-    guarantee holds for δ = 0.2 (with ε = 0.2, ζ = 0.1). What a run had before is not paid again.
+    guarantee holds for δ = 0.2, with their ε and ζ, too. What a run had before is not paid again.
     """
 
     name: ClassVar[str] = "SP"
     alpha: float = 0.05
-    zeta: float = 0.1
-    capped_share: float = 0.2
-    epsilon: float = 0.2
 
     def __post_init__(self) -> None:
-        check_probabilities(self, "alpha", "zeta", "capped_share", "epsilon")
+        check_probabilities(self, "alpha")
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Simulate until the guarantee holds."""
-        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, self.zeta))
+        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, ZETA))
         n = len(rows)
-        scale = QUEUE_CONSTANT / self.epsilon**2
-        events = 3 * N_DOUBLINGS * n / self.zeta
+        scale = QUEUE_CONSTANT / EPSILON**2
+        events = 3 * N_DOUBLINGS * n / ZETA
         first = math.ceil(scale * math.log(events))
         room = first + math.ceil(scale * 2 * math.log(1e6))  # for a million runs
         account = new_account(runtimes)
-        runs_per_length = math.sqrt(1 + self.epsilon) / self.capped_share
+        runs_per_length = math.sqrt(1 + EPSILON) / CAPPED_SHARE
         best = procrastinate(
             runtimes, table.cutoff, scale, events, runs_per_length, first, room, account
         )
@@ -145,21 +143,19 @@ class ProcrastinationWithConfidence:
 
     name: ClassVar[str] = "SPC"
     alpha: float = 0.05
-    zeta: float = 0.1
-    capped_share: float = 0.2
 
     def __post_init__(self) -> None:
-        check_probabilities(self, "alpha", "zeta", "capped_share")
+        check_probabilities(self, "alpha")
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Simulate until one configuration has begun enough runs."""
-        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, self.zeta))
+        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, ZETA))
         n_bins = BINS_PER_DOUBLING * DOUBLINGS
         edges = table.cutoff * 2.0 ** (np.arange(-n_bins, 1) / BINS_PER_DOUBLING)
         edges[0] = 0.0
         account = new_account(runtimes)
         best = procrastinate_with_confidence(
-            runtimes, table.cutoff, 1.0 / self.capped_share, edges, account
+            runtimes, table.cutoff, 1.0 / CAPPED_SHARE, edges, account
         )
         return result_from(account, rows, best)
 

@@ -121,7 +121,7 @@ def test_a_challenger_is_not_always_first_run_on_the_same_instance() -> None:
 
 
 def test_a_bracket_begins_with_one_instance_and_fills_its_trials() -> None:
-    method = AnytimeHalving(eta=3)
+    method = AnytimeHalving()
     assert method.bracket(27, 100) == [Rung(27, 1), Rung(9, 3), Rung(3, 9)]
     assert method.bracket(27, 5)[-1] == Rung(3, 5)
     table = noisy_table(500, 100)
@@ -131,7 +131,7 @@ def test_a_bracket_begins_with_one_instance_and_fills_its_trials() -> None:
 
 def test_hyperband_begins_with_its_widest_bracket() -> None:
     # η = 3 and 81 instances: s_max = 4, ⌈5 · 81 / 5⌉ = 81 configurations on one instance first.
-    result = AnytimeHyperband(eta=3).run(noisy_table(500, 81), n_trials=81)
+    result = AnytimeHyperband().run(noisy_table(500, 81), n_trials=81)
     assert (result.n_configs, result.n_trials) == (81, 81)
 
 

@@ -73,7 +73,7 @@ def test_hyperband_returns_the_best_of_a_clear_order_and_uses_every_instance_onc
     assert (result.n_configs, result.n_instances) == (98, 400)
 
 
-@pytest.mark.parametrize("options", [{"eta": 1}, {"n_max": 0}])
+@pytest.mark.parametrize("options", [{"eta": 1}, {"times": 0}])
 def test_bad_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be at least"):
         Hyperband(**options)
