@@ -136,9 +136,7 @@ def fit_to(table: RuntimeTable, method: Method) -> Method:
     return replace(method, n_candidates=low)
 
 
-def run_jobs(
-    table: RuntimeTable, jobs: Sequence[Job], *, workers: int = 1, title: str = ""
-) -> list[Row]:
+def run_jobs(table: RuntimeTable, jobs: Sequence[Job], *, workers: int, title: str) -> list[Row]:
     """Run the jobs, the slow ones first; return their rows in the order of the jobs."""
     slow = {family: place for place, family in enumerate(SLOW_FIRST)}
     order = sorted(

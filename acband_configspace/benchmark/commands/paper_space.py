@@ -52,7 +52,7 @@ def run_searches(
     limits: Sequence[float],
     seeds: range,
     *,
-    workers: int = 1,
+    workers: int,
 ) -> list[SearchRow]:
     """Search with each method, limit and seed; return the rows in that order."""
     wanted = [

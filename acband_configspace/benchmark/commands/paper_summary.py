@@ -68,6 +68,14 @@ def _statistics(values: Sequence[float]) -> Statistics:
     return Statistics(float(np.mean(values)), deviation, deviation / float(np.sqrt(len(values))))
 
 
+def by_alpha(cells: Sequence[Cell]) -> dict[float | None, list[Cell]]:
+    """Return the cells of each α, and with them those for any; if there is no α, these for None."""
+    fixed = [cell for cell in cells if cell.alpha is None]
+    alphas = sorted({cell.alpha for cell in cells if cell.alpha is not None}, reverse=True)
+    own = {alpha: [cell for cell in cells if cell.alpha == alpha] for alpha in alphas}
+    return {alpha: some + fixed for alpha, some in own.items()} or {None: fixed}
+
+
 def pareto_front(cells: Sequence[Cell]) -> list[Cell]:
     """Return the cells that no other beats in both CPU time and gap, cheapest first."""
     front: list[Cell] = []
@@ -191,15 +199,14 @@ def as_csv(rows: Sequence[Any]) -> str:
 def claims(cells: Sequence[Cell]) -> str:
     """Say for each α which methods form the Pareto front, and what AC-Band saves and loses."""
     lines = []
-    fixed = [cell for cell in cells if cell.alpha is None]
-    for alpha in sorted({c.alpha for c in cells if c.alpha is not None}, reverse=True):
-        here = [cell for cell in cells if cell.alpha == alpha] + fixed
+    for alpha, here in by_alpha(cells).items():
+        if alpha is None:
+            continue
         front = ", ".join(cell.method for cell in pareto_front(here))
         lines.append(f"α = {alpha:g}: Pareto front (cheapest first): {front}")
         ours = next((cell for cell in here if cell.method == "AC-Band k=2"), None)
-        for other in here if ours else ():
-            if other.family in ("icar", "car", "car++", "hyperband"):
-                assert ours is not None
+        for other in here:
+            if ours and other.family in ("icar", "car", "car++", "hyperband"):
                 saved = 1 - ours.metrics["cpu_time"].mean / other.metrics["cpu_time"].mean
                 worse = ours.metrics["gap"].mean - other.metrics["gap"].mean
                 lines.append(
@@ -230,16 +237,13 @@ def draw(cells: Sequence[Cell], path: str | os.PathLike[str], title: str) -> Non
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    known = sorted({c.alpha for c in cells if c.alpha is not None}, reverse=True)
-    alphas: list[float | None] = [*known] or [None]
-    fixed = [cell for cell in cells if cell.alpha is None]
-    figure = Figure(figsize=(4.8 * len(alphas) + 1.6, 4.4), layout="constrained")
+    shown = by_alpha(cells)
+    figure = Figure(figsize=(4.8 * len(shown) + 1.6, 4.4), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(alphas), squeeze=False, sharex=True, sharey=True)[0]
+    panels = figure.subplots(1, len(shown), squeeze=False, sharex=True, sharey=True)[0]
     unit, seconds = time_unit(cells)
-    for axes, alpha in zip(panels, alphas, strict=True):
-        own = [c for c in cells if c.alpha == alpha and alpha is not None]
-        _draw_panel(axes, own + fixed, seconds)
+    for axes, (alpha, here) in zip(panels, shown.items(), strict=True):
+        _draw_panel(axes, here, seconds)
         axes.set_title("" if alpha is None else f"α = {alpha:g}")
         axes.set_xlabel(f"CPU time ({unit})")
     handles, labels = panels[-1].get_legend_handles_labels()
