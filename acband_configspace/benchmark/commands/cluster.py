@@ -35,27 +35,12 @@ class Throughput:
     n_races: int
     seconds: float
     """Elapsed, from the first race sent to the last report."""
-    racing_seconds: float
-    """The sum of what the racers themselves took."""
-    parent_seconds: float
-    """CPU time of the parent process, all its threads together."""
-    scheduler_seconds: float
-    """CPU time of the scheduler's process."""
-
-    @property
-    def share(self) -> float:
-        """The share of the workers' time that racers ran."""
-        return self.racing_seconds / (WORKERS * self.seconds)
-
-    @property
-    def dispatch_milliseconds(self) -> float:
-        """What a race costs the parent."""
-        return 1000 * self.parent_seconds / self.n_races
-
-    @property
-    def scheduler_milliseconds(self) -> float:
-        """What a race costs the scheduler."""
-        return 1000 * self.scheduler_seconds / self.n_races
+    share: float
+    """The share of the workers' time that racers ran."""
+    parent: float
+    """Milliseconds of CPU time that a race costs the parent, all its threads together."""
+    scheduler: float
+    """What it costs the scheduler."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,14 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
         timed = _measure(client, scheduler, arguments.races, arguments.seconds)
         instant = _measure(client, scheduler, arguments.instant, 0.0)
     share_ok = timed.share >= SHARE_AIM
-    dispatch_ok = timed.dispatch_milliseconds <= DISPATCH_AIM
+    dispatch_ok = timed.parent <= DISPATCH_AIM
     print(f"{timed.n_races} races of {arguments.seconds} s on {WORKERS} workers of one thread:")
     print(
         f"  share of the ideal throughput  {timed.share:8.1%}     "
         f"aim ≥ {SHARE_AIM:.0%}   {_verdict(share_ok)}"
     )
     print(
-        f"  the parent's CPU time a race   {timed.dispatch_milliseconds:8.1f} ms  "
+        f"  the parent's CPU time a race   {timed.parent:8.1f} ms  "
         f"aim ≤ {DISPATCH_AIM:.0f} ms {_verdict(dispatch_ok)}"
     )
     _print_capacity(instant)
@@ -163,11 +148,10 @@ def _print_capacity(instant: Throughput) -> None:
     the scheduler or the parent, whichever a race costs more, is what is saturated first.
     """
     fed = instant.n_races / instant.seconds
-    parent, scheduler = instant.dispatch_milliseconds, instant.scheduler_milliseconds
-    feedable = 1000 / max(parent, scheduler)
+    feedable = 1000 / max(instant.parent, instant.scheduler)
     print(f"{instant.n_races} instant races:")
-    print(f"  CPU time a race                {parent:8.1f} ms  the parent's")
-    print(f"  CPU time a race                {scheduler:8.1f} ms  the scheduler's")
+    print(f"  CPU time a race                {instant.parent:8.1f} ms  the parent's")
+    print(f"  CPU time a race                {instant.scheduler:8.1f} ms  the scheduler's")
     print(f"  fed, all on this machine       {fed:8.0f} races/s")
     print(f"  feedable to workers elsewhere  {feedable:8.0f} races/s, by the CPU time above")
     print("One scheduler saturates, with k = 2 racers on a core each:")
@@ -190,7 +174,9 @@ def _measure(client: Any, scheduler: psutil.Process, n_races: int, seconds: floa
         racing_seconds = _race(races, specs)
         after = time.perf_counter(), time.process_time(), _cpu_seconds(scheduler)
         elapsed, parent, at_scheduler = (b - a for a, b in zip(before, after, strict=True))
-        return Throughput(n_races, elapsed, racing_seconds, parent, at_scheduler)
+        share = racing_seconds / (WORKERS * elapsed)
+        costs = (1000 * seconds / n_races for seconds in (parent, at_scheduler))
+        return Throughput(n_races, elapsed, share, *costs)
     finally:
         races.close()
 

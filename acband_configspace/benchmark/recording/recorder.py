@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from acband_configspace.benchmark.recording.solvers import Solver, drawn_values
 from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.core.checks import whole_number
 from acband_configspace.running.local.track import RaceTrack
 from acband_configspace.running.race import RaceSpec
 
@@ -40,11 +41,8 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.n_configs, self.n_instances) < 1:
-            raise ValueError(
-                "a table needs at least one configuration and one instance but got "
-                f"{self.n_configs} × {self.n_instances}"
-            )
+        whole_number("configurations", self.n_configs, at_least=1)
+        whole_number("instances", self.n_instances, at_least=1)
         if not self.cutoff > 0:
             raise ValueError(f"cutoff must be positive but got {self.cutoff}")
 
