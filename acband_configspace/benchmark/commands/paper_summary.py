@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 METRICS = ("cpu_time", "gap", "subset_gap", "r_delta", "cpu_time_with_repeats")
-#: A group of columns is at least as wide as its title.
-NARROWEST = 22
 _COLOURS = {
     "acband": "tab:blue",
     "hyperband": "tab:orange",
@@ -101,17 +99,14 @@ def as_table(cells: Sequence[Cell]) -> str:
     """
     columns = _columns(cells)
     alphas = sorted({c.alpha for c in cells if c.alpha is not None}, reverse=True)
+    named = {(cell.method, cell.alpha): cell for cell in cells}
+    of_alpha: dict[float | None, str] = {alpha: f"α = {alpha:g}" for alpha in alphas}
     blocks = []
-    if alphas:
-        named = {(c.method, c.alpha): c for c in cells if c.alpha is not None}
-        methods = list(dict.fromkeys(method for method, _ in named))
-        wanted = [[named.get((method, alpha)) for alpha in alphas] for method in methods]
-        heads = [f"α = {alpha:g}" for alpha in alphas]
-        blocks.append(_block(columns, heads, methods, wanted))
-    rest = [cell for cell in cells if cell.alpha is None]
-    if rest:
-        names = [cell.method for cell in rest]
-        blocks.append(_block(columns, ["any α"], names, [[c] for c in rest]))
+    for heads in (of_alpha, {None: "any α"}):
+        methods = dict.fromkeys(cell.method for cell in cells if cell.alpha in heads)
+        if methods:
+            rows = {name: [named.get((name, alpha)) for alpha in heads] for name in methods}
+            blocks.append(_block(columns, [*heads.values()], rows))
     return "\n\n".join(blocks)
 
 
@@ -143,32 +138,27 @@ def _columns(cells: Sequence[Cell]) -> list[_Column]:
 def _block(
     columns: Sequence[_Column],
     heads: Sequence[str],
-    methods: Sequence[str],
-    cells: Sequence[Sequence[Cell | None]],
+    methods: Mapping[str, Sequence[Cell | None]],
 ) -> str:
-    width = 16 * len(heads)
-    label = max(len("Method"), *map(len, methods))
-    title = " " * label + "".join(f" |{c.title:^{max(width, NARROWEST)}}" for c in columns)
-    head = " " * label + "".join(" |" + _fill(heads, "^", width) for _ in columns)
-    greek = "Method".ljust(label) + "".join(
-        " |" + _fill(["      µ       σ "] * len(heads), ">", width) for _ in columns
+    lines = [
+        ["", *(column.title for column in columns)],
+        ["", *["".join(f"{head:^16}" for head in heads)] * len(columns)],
+        ["Method", *["      µ       σ " * len(heads)] * len(columns)],
+    ]
+    for name, cells in methods.items():
+        numbers = ("".join(_number(cell, column) for cell in cells) for column in columns)
+        lines.append([name, *numbers])
+    widths = [max(map(len, texts)) for texts in zip(*lines, strict=True)]
+    lines.insert(3, ["-" * width for width in widths])
+    return "\n".join(
+        " | ".join(f"{text:{width}}" for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
     )
-    lines = [title, head, greek, "-" * len(greek)]
-    for name, row in zip(methods, cells, strict=True):
-        line = name.ljust(label)
-        for column in columns:
-            line += " |" + _fill([_number(cell, column) for cell in row], ">", width)
-        lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
-def _fill(texts: Sequence[str], align: str, group: int) -> str:
-    return f"{''.join(f'{text:{align}16}' for text in texts):<{max(group, NARROWEST)}}"
 
 
 def _number(cell: Cell | None, column: _Column) -> str:
     if cell is None:
-        return "-"
+        return f"{'-':>16}"
     statistics = cell.metrics[column.metric]
     mean, deviation = statistics.mean / column.scale, statistics.deviation / column.scale
     return f"{mean:8.{column.digits}f}{deviation:8.{column.digits}f}"

@@ -250,43 +250,24 @@ def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Numbers:
 
 
 @compiled
-def precheck(race: Race, rules: Rules, i: int, n_checked: int, log_term: float) -> bool:
+def precheck(race: Race, rules: Rules, i: int, log_term: float) -> bool:
     """Return whether a configuration may still be better than T (ICAR, Algorithm 4, PreCheck).
 
-    ``n_checked`` is b'. The cap is that of 80 % of b' runs, given up at 1.9 b' T; the mean is
-    taken over b' further ones, up to 2.99 b' T.
+    The cap is measured on b' runs; the mean is taken over b' further ones, up to 2.99 b' T.
     """
-    pending = np.arange(n_checked)
-    n_pending, work, cap = n_checked, 0.0, 0.0
-    n_missing = int(np.ceil(0.8 * n_checked))
-    before = 0.0
-    while n_missing > 0:
-        limit, n_kept = before + rules.work_step, 0
-        for turn in range(n_pending):
-            instance = pending[turn]
-            seconds = runtime_of(race.runtimes, i, instance, rules.cutoff)
-            elapsed = min(seconds, limit)
-            pay(race.account, i, instance, before, elapsed)
-            work += elapsed - before
-            if work >= 1.9 * n_checked * race.shared[BOUND]:
-                return False
-            if seconds < limit or limit >= rules.cutoff:
-                cap = max(cap, elapsed)
-                n_missing -= 1
-                if n_missing == 0:
-                    break
-            else:
-                pending[n_kept] = instance
-                n_kept += 1
-        n_pending, before = n_kept, limit
+    thread = race.threads[i]
+    while thread["state"] == MEASURING:
+        measure_step(race, rules, i)
+    if thread["state"] == REJECTED:
+        return False
     total, squares, n = 0.0, 0.0, 0
-    for instance in range(n_checked, 2 * n_checked):
-        elapsed = min(runtime_of(race.runtimes, i, instance, rules.cutoff), cap)
+    for instance in range(rules.n_measured, 2 * rules.n_measured):
+        elapsed = min(runtime_of(race.runtimes, i, instance, rules.cutoff), thread["cap"])
         pay(race.account, i, instance, 0.0, elapsed)
         total += elapsed
         squares += elapsed * elapsed
         n += 1
-        if total > 2.99 * n_checked * race.shared[BOUND]:
+        if total > 2.99 * rules.n_measured * race.shared[BOUND]:
             break
-    mean, confidence = bernstein(total, squares, n, cap, log_term)
+    mean, confidence = bernstein(total, squares, n, thread["cap"], log_term)
     return bool(mean - confidence <= race.shared[BOUND])
