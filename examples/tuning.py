@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from acband_configspace import ACBandFacade
 from acband_configspace.runlog.verdict import Verdict
 
@@ -60,7 +62,7 @@ def print_tested(
     """Run both on test instances, and compare; a run that met the cutoff costs par × cutoff."""
     print(f"\nTesting it beside the default on {len(instances)} fresh instances ...", flush=True)
     tuned, plain = (
-        [trial.value.cost for trial in facade.validate(config, instances).trials]
+        np.array([trial.value.cost for trial in facade.validate(config, instances).trials]).tolist()
         for config in (found, default)
     )
     print(Verdict.of(tuned, plain, racing=True, cutoff=cutoff, par=par))

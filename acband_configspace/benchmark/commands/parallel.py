@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import fields
 from functools import partial
@@ -19,6 +19,7 @@ from acband_configspace.benchmark.tables import RuntimeTable
 
 J = TypeVar("J")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def in_parallel(
@@ -35,7 +36,10 @@ def in_parallel(
     which first does what ``prepare`` says.
     """
     with Progress(transient=True, console=Console(stderr=True)) as progress:
-        shown = partial(progress.track, total=len(jobs), description=title)
+
+        def shown(results: Iterable[T]) -> Iterable[T]:
+            return progress.track(results, total=len(jobs), description=title)
+
         if workers <= 1:
             return list(shown(map(function, jobs)))
         context = multiprocessing.get_context("spawn")  # rich has threads: never fork it
