@@ -30,6 +30,14 @@ from acband_configspace.core.stopping import checked_early_stopping, decided
 Numbers = npt.NDArray[np.int64]
 
 
+def drawn_order(table: RuntimeTable, seed: int) -> tuple[Numbers, Numbers]:
+    """Return rows and columns in random order; all methods draw the same from the same seed."""
+    # Streams of their own, so that all else is the same whatever the size of the table.
+    rows = np.random.default_rng([seed, 0]).permutation(table.n_configs)
+    columns = np.random.default_rng([seed, 1]).permutation(table.n_instances)
+    return rows, columns
+
+
 @dataclass(frozen=True)
 class SimulationResult:
     """What a simulated run found and what it would have cost."""
@@ -106,13 +114,10 @@ def simulate(
     _check_size(schedule, table)
     supply = dataclasses.replace(schedule.supply, n_available=table.n_configs - 1)
     schedule = dataclasses.replace(schedule, supply=supply)
-    # Streams of their own, so that the groups are the same whatever the size of the table.
-    draw_rows, draw_columns, draw_groups = (np.random.default_rng([seed, i]) for i in range(3))
-    rows = draw_rows.permutation(table.n_configs)
-    n_columns = table.n_instances if reuse else schedule.n_races
-    columns = draw_columns.permutation(table.n_instances)[:n_columns]
+    rows, columns = drawn_order(table, seed)
+    columns = columns[: table.n_instances if reuse else schedule.n_races]
     races = _TableRaces(table, judge_by, level, rows, columns)
-    winner = races.play(acband(schedule, draw_groups, spend=spend))
+    winner = races.play(acband(schedule, np.random.default_rng([seed, 2]), spend=spend))
     return SimulationResult(
         incumbent=int(rows[winner]),
         cpu_time=races.cpu_time,
@@ -287,10 +292,10 @@ def simulate_run(
         n_in_space=table.n_configs,
         seed=seed,
     )
-    rows = np.random.default_rng([seed, 0]).permutation(table.n_configs).tolist()
+    rows, _ = drawn_order(table, seed)
     play = Play(
         engine,
-        rows,
+        rows.tolist(),
         lambda row, column: float(table.runtimes[row, column]),
         cutoff=table.cutoff,
         racing=racing,

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.benchmark.methods.method import MethodResult, Numbers, Times, drawn_order
+from acband_configspace.benchmark.methods.method import MethodResult, Times
+from acband_configspace.benchmark.simulation import Numbers, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -18,7 +18,8 @@ from acband_configspace.benchmark.methods.account import (
     pay,
     runtime_of,
 )
-from acband_configspace.benchmark.methods.method import Numbers, Times
+from acband_configspace.benchmark.methods.method import Times
+from acband_configspace.benchmark.simulation import Numbers
 
 Records = npt.NDArray[Any]
 Interval = tuple[float, float]

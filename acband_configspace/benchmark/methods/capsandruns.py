@@ -16,7 +16,8 @@ from acband_configspace.benchmark.methods.account import (
     new_account,
     result_from,
 )
-from acband_configspace.benchmark.methods.method import MethodResult, Numbers, check_probabilities
+from acband_configspace.benchmark.methods.method import MethodResult, check_probabilities
+from acband_configspace.benchmark.simulation import Numbers
 from acband_configspace.benchmark.tables import RuntimeTable
 
 #: δ of CapsAndRuns, the share of instances that may be capped, in the experiments of Weisz et al.

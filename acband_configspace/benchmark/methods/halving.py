@@ -18,13 +18,11 @@ import numpy as np
 from acband_configspace.benchmark.methods.method import (
     AnytimeMethod,
     MethodResult,
-    Numbers,
     Spending,
     Times,
     candidates,
-    drawn_order,
 )
-from acband_configspace.benchmark.simulation import SimulatedRun
+from acband_configspace.benchmark.simulation import Numbers, SimulatedRun, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import whole_number
 

@@ -14,12 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.benchmark.simulation import SimulatedRun
+from acband_configspace.benchmark.simulation import Numbers, SimulatedRun
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import probability, real_number, whole_number
 from acband_configspace.core.epochs import EpochOutline
 
-Numbers = npt.NDArray[np.int64]
 Times = npt.NDArray[np.float64]
 
 
@@ -54,13 +53,6 @@ class Method(Protocol):
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Run on the table; the same seed gives the same result."""
-
-
-def drawn_order(table: RuntimeTable, seed: int) -> tuple[Numbers, Numbers]:
-    """Return rows and columns in random order; all methods draw the same from the same seed."""
-    rows = np.random.default_rng([seed, 0]).permutation(table.n_configs)
-    columns = np.random.default_rng([seed, 1]).permutation(table.n_instances)
-    return rows, columns
 
 
 def check_probabilities(method: object, *names: str) -> None:

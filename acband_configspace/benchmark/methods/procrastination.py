@@ -21,11 +21,11 @@ from acband_configspace.benchmark.methods.account import (
 from acband_configspace.benchmark.methods.leapsandbounds import CAPPED_SHARE, EPSILON, ZETA
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
-    Numbers,
     Times,
     candidates,
     check_probabilities,
 )
+from acband_configspace.benchmark.simulation import Numbers
 from acband_configspace.benchmark.tables import RuntimeTable
 
 #: The bound of the queue's length is this, over ε², times a logarithm (Algorithm 1 there).

@@ -10,13 +10,11 @@ import numpy.typing as npt
 from acband_configspace.benchmark.methods.method import (
     AnytimeMethod,
     MethodResult,
-    Numbers,
     Spending,
     candidates,
     check_probabilities,
-    drawn_order,
 )
-from acband_configspace.benchmark.simulation import SimulatedRun
+from acband_configspace.benchmark.simulation import Numbers, SimulatedRun, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import whole_number
 from acband_configspace.core.statistics import wins

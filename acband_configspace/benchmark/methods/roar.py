@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.method import AnytimeMethod, Spending, Times, drawn_order
-from acband_configspace.benchmark.simulation import SimulatedRun
+from acband_configspace.benchmark.methods.method import AnytimeMethod, Spending, Times
+from acband_configspace.benchmark.simulation import SimulatedRun, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 
 

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
 from ConfigSpace import Configuration
 from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
 from ConfigSpace.util import deactivate_inactive_hyperparameters
 
 from acband_configspace.benchmark.methods.method import AnytimeMethod
+from acband_configspace.benchmark.simulation import Numbers, drawn_order
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 
 #: How many configurations those get that only draw: more than they can try in the time given.
@@ -83,7 +82,7 @@ class Runs:
         self.cpu_limit = cpu_limit
         self.cpu_time = 0.0
         self.n_runs = 0
-        self._columns = np.random.default_rng([seed, 1]).permutation(self.n_instances)
+        _, self._columns = drawn_order(surrogate.table, seed)
         self._paid: dict[tuple[bytes, int], float] = {}
         self._configs: set[bytes] = set()
 
@@ -110,10 +109,9 @@ class Runs:
         self.n_runs += 1
         return seconds, bool(full < self.cutoff and full <= limit)
 
-    def columns(self, instances: range) -> npt.NDArray[np.int64]:
+    def columns(self, instances: range) -> Numbers:
         """Return where the table has these instances."""
-        found: npt.NDArray[np.int64] = self._columns[instances.start : instances.stop]
-        return found
+        return self._columns[instances.start : instances.stop]
 
     def found(self, incumbent: Configuration) -> Found:
         """Return the result."""

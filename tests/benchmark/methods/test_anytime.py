@@ -11,10 +11,11 @@ from table_helpers import constant_table
 from acband_configspace.benchmark import RuntimeTable, synthetic_table
 from acband_configspace.benchmark.methods.acband import AnytimeACBand
 from acband_configspace.benchmark.methods.halving import AnytimeHalving, AnytimeHyperband, Rung
-from acband_configspace.benchmark.methods.method import AnytimeMethod, Spending, drawn_order
+from acband_configspace.benchmark.methods.method import AnytimeMethod, Spending
 from acband_configspace.benchmark.methods.random_racing import RandomRacing
 from acband_configspace.benchmark.methods.registry import ANYTIME_METHODS
 from acband_configspace.benchmark.methods.roar import Roar
+from acband_configspace.benchmark.simulation import drawn_order
 from acband_configspace.benchmark.tables import noisy_table
 
 RIVALS = [method for name, method in ANYTIME_METHODS.items() if name not in ("default", "paper")]
