@@ -200,7 +200,7 @@ def run_here(job: str, method: str, seed: int, path: str, arguments: argparse.Na
             seed=seed,
             seconds=arguments.seconds,
             n_trials=arguments.trials,
-            workers=arguments.workers,
+            workers=arguments.workers if JOBS[job].timed else 1,
             folder=Path(folder),
             instances=instance_folder(job, arguments),
         )

@@ -70,12 +70,11 @@ def run_irace(task: Task) -> Run:
     folder = task.folder / "irace"
     folder.mkdir(parents=True, exist_ok=True)
     _write_files(folder, space, task.train or [""])
-    workers = task.workers if job.timed else 1
-    limit = round(SHARE_OF_TIME * task.seconds * workers) if job.timed else task.n_trials
+    limit = round(SHARE_OF_TIME * task.seconds * task.workers) if job.timed else task.n_trials
     with worker_pool(task) as pool, RunServer(task, space, pool) as server:
         start = time.perf_counter()
         arguments = [
-            server.server_address[1], workers if workers > 1 else 0, task.seed,
+            server.server_address[1], task.workers if task.workers > 1 else 0, task.seed,
             "timed" if job.timed else "trials", limit, CUTOFF, PAR, DIGITS, BOUND_DIGITS,
         ]  # fmt: skip
         done = subprocess.run(
