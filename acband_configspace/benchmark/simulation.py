@@ -212,6 +212,7 @@ class _TableRaces:
         self.n_races += n_races
         self.n_trials += n_races * round_.plan.group_size
 
+
 # --- the facade's own engine ------------------------------------------------------------------
 
 

@@ -207,9 +207,7 @@ class ImpatientCapsAndRuns:
         It has a cap of its own, that of 80 % of b' runs, and gives up at 1.9 b' T.
         """
         n = self._n_checked
-        rules = rules._replace(
-            n_measured=n, n_to_complete=math.ceil(0.8 * n), reject_factor=1.9
-        )
+        rules = rules._replace(n_measured=n, n_to_complete=math.ceil(0.8 * n), reject_factor=1.9)
         check = kernel.new_race(race.runtimes, n, race.account)._replace(shared=race.shared)
         log_term = math.log(3 * len(self.batch_ends()) / self._failure)
         passed = [
