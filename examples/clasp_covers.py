@@ -25,8 +25,6 @@ from ConfigSpace import (
 )
 from ConfigSpace.hyperparameters import Hyperparameter
 
-CUTOFF = 5.0
-PAR = 10.0
 #: clasp's exit code for "this is optimal, and proven to be".
 OPTIMUM = 30
 COMMAND = ("clasp", "--quiet=2", "--outf=3")

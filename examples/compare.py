@@ -55,14 +55,9 @@ def no_irace() -> str | None:
     return "R has no package irace" if asked.returncode else None
 
 
-def no_optuna() -> str | None:
-    """Return why there is no Optuna here."""
-    return None if find_spec("optuna") else "Optuna is not installed"
-
-
-def no_ramparils() -> str | None:
-    """Return why there is no RamParILS here."""
-    return None if find_spec("ramparils") else "RamParILS is not installed"
+def no_package(name: str, title: str) -> str | None:
+    """Return why a Python package cannot be used here."""
+    return None if find_spec(name) else f"{title} is not installed"
 
 
 @dataclass(frozen=True)
@@ -114,9 +109,11 @@ METHODS = {
         needs_instances=True,
         needs_time=True,
         tells_at_end=True,
-        missing=no_ramparils,
+        missing=partial(no_package, "ramparils", "RamParILS"),
     ),
-    "optuna": Method("Optuna, WilcoxonPruner", run_optuna, missing=no_optuna),
+    "optuna": Method(
+        "Optuna, WilcoxonPruner", run_optuna, missing=partial(no_package, "optuna", "Optuna")
+    ),
 }
 
 
@@ -203,7 +200,7 @@ def run_here(job: str, method: str, seed: int, path: str, arguments: argparse.Na
             seed=seed,
             seconds=arguments.seconds,
             n_trials=arguments.trials,
-            workers=arguments.workers,
+            workers=arguments.workers if JOBS[job].timed else 1,
             folder=Path(folder),
             instances=instance_folder(job, arguments),
         )

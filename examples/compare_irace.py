@@ -11,17 +11,15 @@ import socketserver
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from compare_jobs import CUTOFF, PAR
 from compare_methods import Run, Task, timed_cost, worker_pool
-from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, OrdinalHyperparameter
-from ConfigSpace.hyperparameters import FloatHyperparameter, IntegerHyperparameter
+from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.spaces.irace import write_irace
-from acband_configspace.cli.spaces.parameters import value_text
+from acband_configspace.cli.spaces.parameters import parameter_of, value_text
 
 #: irace counts the time of its runs alone, which wait for each other and for R: it is given this
 #: share of the time of all workers, so that it ends about when the others do.
@@ -72,12 +70,11 @@ def run_irace(task: Task) -> Run:
     folder = task.folder / "irace"
     folder.mkdir(parents=True, exist_ok=True)
     _write_files(folder, space, task.train or [""])
-    workers = task.workers if job.timed else 1
-    limit = round(SHARE_OF_TIME * task.seconds * workers) if job.timed else task.n_trials
+    limit = round(SHARE_OF_TIME * task.seconds * task.workers) if job.timed else task.n_trials
     with worker_pool(task) as pool, RunServer(task, space, pool) as server:
         start = time.perf_counter()
         arguments = [
-            server.server_address[1], workers if workers > 1 else 0, task.seed,
+            server.server_address[1], task.workers if task.workers > 1 else 0, task.seed,
             "timed" if job.timed else "trials", limit, CUTOFF, PAR, DIGITS, BOUND_DIGITS,
         ]  # fmt: skip
         done = subprocess.run(
@@ -171,16 +168,9 @@ def _config(space: ConfigurationSpace, texts: list[str]) -> dict[str, Any]:
     for (name, parameter), text in zip(space.items(), texts, strict=True):
         if text in ("NA", ""):
             continue
-        if isinstance(parameter, (CategoricalHyperparameter, OrdinalHyperparameter)):
-            config[name] = _by_text(parameter)[text]
-        elif isinstance(parameter, IntegerHyperparameter):
-            config[name] = int(float(text))
-        elif isinstance(parameter, FloatHyperparameter):
-            config[name] = float(text)
+        known = parameter_of(parameter)
+        if known.values:
+            config[name] = {value_text(value): value for value in known.values}[text]
+        else:
+            config[name] = int(float(text)) if known.kind == "integer" else float(text)
     return dict(sorted(config.items()))
-
-
-def _by_text(parameter: Any) -> Mapping[str, Any]:
-    ordered = isinstance(parameter, OrdinalHyperparameter)
-    values = parameter.sequence if ordered else parameter.choices
-    return {value_text(value): value for value in values}

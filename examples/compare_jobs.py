@@ -267,10 +267,6 @@ def _numbered(name: str, number: int) -> Callable[[Path], list[str]]:
     return lambda folder: [f"{name}-{index}" for index in range(number)]
 
 
-def _none(folder: Path) -> list[str]:
-    return []
-
-
 JOBS = {
     "highs": Job(
         "HiGHS on auctions",
@@ -338,8 +334,8 @@ JOBS = {
         "a function of six numbers, no instances",
         hartmann_space,
         hartmann_cost,
-        _none,
-        _none,
+        _numbered("", 0),
+        _numbered("", 0),
         has_instances=False,
     ),
 }

@@ -50,7 +50,7 @@ class Task:
     n_trials: int
     """... and of all others."""
     workers: int
-    """For timed jobs; one runs after the other in the others."""
+    """How many runs there are at a time: one after the other where trials are the limit."""
     folder: Path
     """For whatever is written ..."""
     instances: Path
@@ -94,9 +94,8 @@ def plain(config: Mapping[str, Any]) -> dict[str, Any]:
 @contextmanager
 def worker_pool(task: Task) -> Iterator[Executor]:
     """Start processes that measure runs for those who have none of their own, before the clock."""
-    workers = task.workers if task.job.timed else 1
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        list(pool.map(be_there, range(workers)))
+    with ProcessPoolExecutor(task.workers, get_context("spawn")) as pool:
+        list(pool.map(be_there, range(task.workers)))
         yield pool
 
 
@@ -166,15 +165,14 @@ def make_target(job: Job, names: list[str]) -> Callable[..., float]:
 
 def make_scenario(task: Task, **own: Any) -> Scenario:
     """Return the scenario of a task."""
-    limits: dict[str, Any]
+    limits: dict[str, Any] = {"n_trials": task.n_trials}
     if task.job.timed:
-        limits = {"walltime_limit": task.seconds, "n_trials": NO_LIMIT, "n_workers": task.workers}
-    else:
-        limits = {"n_trials": task.n_trials}
+        limits = {"walltime_limit": task.seconds, "n_trials": NO_LIMIT}
     return Scenario(
         task.job.space(),
         instances=task.train or None,
         deterministic=True,
+        n_workers=task.workers,
         seed=task.seed,
         output_directory=task.folder / "smac",
         **limits,
@@ -279,8 +277,7 @@ def run_optuna(task: Task) -> Run:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space, names = task.job.space(), task.train or [""]
     default = space.get_default_configuration()
-    workers = task.workers if task.job.timed else 1
-    sampler = optuna.samplers.TPESampler(seed=task.seed, constant_liar=workers > 1)
+    sampler = optuna.samplers.TPESampler(seed=task.seed, constant_liar=task.workers > 1)
     study = optuna.create_study(sampler=sampler, pruner=optuna.pruners.WilcoxonPruner())
     study.enqueue_trial(_as_optuna(space, plain(default)))
     tried: set[str] = set()
@@ -309,7 +306,7 @@ def run_optuna(task: Task) -> Run:
             account.offer(config, float(np.mean(costs)))
             return float(np.mean(costs))
 
-        study.optimize(objective, n_jobs=workers)
+        study.optimize(objective, n_jobs=task.workers)
         elapsed = time.perf_counter() - account.start
     return Run(account.trajectory, elapsed, account.in_target, account.n_trials, len(tried))
 

@@ -18,11 +18,11 @@ import numpy as np
 from compare_irace import RunServer
 from compare_jobs import CUTOFF
 from compare_methods import Run, Task, be_there, plain, worker_pool
-from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, OrdinalHyperparameter
+from ConfigSpace import ConfigurationSpace
 from ConfigSpace.conditions import Conjunction
 from ConfigSpace.hyperparameters import IntegerHyperparameter
 
-from acband_configspace.cli.spaces.parameters import value_text
+from acband_configspace.cli.spaces.parameters import parameter_of, value_text
 
 #: Places of a number on its scale.
 N_PLACES = 7
@@ -47,7 +47,7 @@ def run_ramparils(task: Task) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "space.params").write_text(parameter_file(space), encoding="utf-8")
     (folder / "wrapper.py").write_text(WRAPPER, encoding="utf-8")
-    default = {name: _word(p, _default(p)) for name, p in space.items()}
+    default = {name: _word(p, p.default_value) for name, p in space.items()}
     # In a process of its own: it lets no other thread of Python run.
     with (
         worker_pool(task) as pool,
@@ -94,18 +94,9 @@ def specialize(strategy: dict[str, str], scenario: dict[str, Any]) -> dict[str, 
     return dict(ramparils.specialize(strategy=strategy, scenario=scenario))
 
 
-def _default(parameter: Any) -> Any:
-    value = parameter.default_value
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _categories(parameter: Any) -> list[Any]:
     """Return the values of a parameter that are told by their numbers; none of a number."""
-    if isinstance(parameter, CategoricalHyperparameter):
-        return list(parameter.choices)
-    if isinstance(parameter, OrdinalHyperparameter):
-        return list(parameter.sequence)
-    return []
+    return list(parameter_of(parameter).values)
 
 
 def _word(parameter: Any, value: Any) -> str:
@@ -145,5 +136,5 @@ def parameter_file(space: ConfigurationSpace) -> str:
             words = ", ".join(_word(condition.parent, value) for value in allowed)
             guards.append(f"{parent} in {{{words}}}")
         guard = f" | {' && '.join(guards)}" if guards else ""
-        lines.append(f"{name} {{{listed}}} [{_word(parameter, _default(parameter))}]{guard}")
+        lines.append(f"{name} {{{listed}}} [{_word(parameter, parameter.default_value)}]{guard}")
     return "\n".join([*lines, ""])

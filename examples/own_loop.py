@@ -36,9 +36,7 @@ def next_batch(facade: ACBandFacade, size: int) -> list[TrialInfo]:
     try:
         while len(batch) < size:
             batch.append(facade.ask())
-    except OutcomesNeededError:  # what is in the batch must be told first
-        pass
-    except RunFinishedError:
+    except (OutcomesNeededError, RunFinishedError):  # what is in the batch must be told first
         pass
     return batch
 

@@ -12,20 +12,29 @@ Needs ``pip install ".[examples]"``.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
-from beside_default import comparison, print_found, test_costs
 from highs_auctions import CUTOFF, PAR, make_space, solve
 from smac import Scenario
+from tuning import make_parser, parse, print_found, print_tested
 
 from acband_configspace import ACBandFacade
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parse(argv)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    parser = make_parser(__doc__, workers=cores or 1, instances=2000, test=100)
+    parser.add_argument(
+        "--clock",
+        choices=["cpu", "wall"],
+        default="cpu",
+        help="which time counts: CPU time (the default) is the same on a busy machine",
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
+    parser.add_argument("--check", action="store_true", help="try everything once, then stop")
+    arguments = parse(parser, argv)
     scenario = Scenario(
         make_space(),
         instances=[f"train-{number}" for number in range(arguments.instances)],
@@ -58,39 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"python -m acband_configspace report {run}\n")
     default = scenario.configspace.get_default_configuration()
     print_found(incumbent, default)
-    print(f"\nTesting it beside the default on {arguments.test} fresh auctions ...", flush=True)
     test = [f"test-{number}" for number in range(arguments.test)]
-    tuned, plain = (test_costs(facade, config, test) for config in (incumbent, default))
-    print(comparison(tuned, plain, cutoff=CUTOFF, par=PAR))
+    print_tested(facade, incumbent, default, test, cutoff=CUTOFF, par=PAR)
     return 0
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--minutes", type=float, default=1.0, help="tune for this long (1)")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parser.add_argument("--workers", type=int, default=cores or 1, help="racers at a time (cores)")
-    parser.add_argument("--trials", type=int, default=100, help="at most (100: no limit)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--clock",
-        choices=["cpu", "wall"],
-        default="cpu",
-        help="which time counts: CPU time (the default) is the same on a busy machine",
-    )
-    parser.add_argument("--test", type=int, default=100, help="auctions to test on (100)")
-    parser.add_argument("--instances", type=int, default=2000, help="to train on (2000)")
-    parser.add_argument("--output", default="acband_output", help="where to keep the run")
-    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
-    parser.add_argument("--check", action="store_true", help="try everything once, then stop")
-    arguments = parser.parse_args(argv)
-    if min(arguments.minutes, arguments.test, arguments.workers, arguments.instances) <= 0:
-        parser.error("--minutes, --test, --workers and --instances must be positive")
-    if arguments.trials < 2:
-        parser.error(f"--trials must be at least 2 but got {arguments.trials}")
-    return arguments
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ Needs MiniSat: ``apt install minisat`` (Debian, Ubuntu), ``brew install minisat`
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import random
 import shutil
@@ -22,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beside_default import comparison, print_found, test_costs
 from ConfigSpace import (
     Categorical,
     ConfigurationSpace,
@@ -33,6 +31,7 @@ from ConfigSpace import (
 )
 from ConfigSpace.hyperparameters import Hyperparameter
 from smac import Scenario
+from tuning import make_parser, parse, print_found, print_tested
 
 from acband_configspace import ACBandFacade
 
@@ -45,7 +44,9 @@ Clauses = list[list[int]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parse(argv)
+    parser = make_parser(__doc__, workers=2, instances=400, test=60)
+    parser.add_argument("--minisat", default="minisat", help="where MiniSat is")
+    arguments = parse(parser, argv)
     if shutil.which(arguments.minisat) is None:
         print(
             f"There is no {arguments.minisat!r} here. Get MiniSat with `apt install minisat` "
@@ -90,9 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(
         "\nOn the command line:", arguments.minisat, *to_arguments(incumbent, "FILE.cnf", 0, None)
     )
-    print(f"\nTesting it beside the default on {arguments.test} fresh formulas ...", flush=True)
-    tuned, plain = (test_costs(facade, config, test) for config in (incumbent, default))
-    print(comparison(tuned, plain, cutoff=CUTOFF, par=PAR))
+    print_tested(facade, incumbent, default, test, cutoff=CUTOFF, par=PAR)
     return 0
 
 
@@ -198,26 +197,6 @@ def as_dimacs(clauses: Iterable[Sequence[int]]) -> str:
     lines = [" ".join(map(str, (*clause, 0))) for clause in clauses]
     n = max(abs(int(literal)) for line in lines for literal in line.split())
     return "\n".join([f"p cnf {n} {len(lines)}", *lines, ""])
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--minutes", type=float, default=1.0, help="tune for this long (1)")
-    parser.add_argument("--workers", type=int, default=2, help="racers at a time (2)")
-    parser.add_argument("--trials", type=int, default=100, help="at most (100: no limit)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--instances", type=int, default=400, help="to train on (400)")
-    parser.add_argument("--test", type=int, default=60, help="formulas to test on (60)")
-    parser.add_argument("--minisat", default="minisat", help="where MiniSat is")
-    parser.add_argument("--output", default="acband_output", help="for formulas and the run")
-    arguments = parser.parse_args(argv)
-    if min(arguments.minutes, arguments.workers, arguments.instances, arguments.test) <= 0:
-        parser.error("--minutes, --workers, --instances and --test must be positive")
-    if arguments.trials < 2:
-        parser.error(f"--trials must be at least 2 but got {arguments.trials}")
-    return arguments
 
 
 if __name__ == "__main__":

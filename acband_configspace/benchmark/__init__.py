@@ -4,14 +4,18 @@
 
 ==================  =========================================================================
 ``tables``          runtime tables: shipped, read, made up, and surrogates of recorded ones
-``simulation``      the paper's AC-Band on a table; ``simulated_run`` what the facade would do
+``simulation``      AC-Band on a table: the paper's, and what the facade would do
 ``methods``         AC-Band and its rivals behind one interface
 ``commands``        the experiments; ``recording`` makes tables of real solvers
 ==================  =========================================================================
 """
 
-from acband_configspace.benchmark.simulated_run import SimulatedRun, simulate_run
-from acband_configspace.benchmark.simulation import SimulationResult, simulate
+from acband_configspace.benchmark.simulation import (
+    SimulatedRun,
+    SimulationResult,
+    simulate,
+    simulate_run,
+)
 from acband_configspace.benchmark.tables import (
     RuntimeTable,
     load_shipped,

@@ -38,11 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         return int(modules[arguments.command].run(arguments))
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # a file or an argument that is wrong, or R
+    except (OSError, ValueError, RuntimeError) as error:  # a wrong file or argument, or R
         if sys.flags.dev_mode:  # python -X dev: show where
             raise
         print(f"error: {error}", file=sys.stderr)

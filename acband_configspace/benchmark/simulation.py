@@ -1,20 +1,41 @@
-"""The vectorised driver: AC-Band on a runtime table, a whole round at a time."""
+"""AC-Band on a runtime table.
+
+:func:`simulate` is the paper's, vectorised, a whole round at a time; :func:`simulate_run` is what
+the facade would do within a limit: the plugin's own engine, told what the table holds.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.acband import Round, Rounds, Verdict, acband, judge, judge_playoff
+from acband_configspace.core.checks import real_number, whole_number
+from acband_configspace.core.ends import End
+from acband_configspace.core.engine import Engine, Limits
+from acband_configspace.core.instances import Instances
+from acband_configspace.core.race import Outcome, Race
 from acband_configspace.core.schedule import Schedule, Supply
+from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Flags, Floats, Statistic, get_statistic, wins
 from acband_configspace.core.stopping import checked_early_stopping, decided
 
 Numbers = npt.NDArray[np.int64]
+
+
+def drawn_order(table: RuntimeTable, seed: int) -> tuple[Numbers, Numbers]:
+    """Return rows and columns in random order; all methods draw the same from the same seed."""
+    # Streams of their own, so that all else is the same whatever the size of the table.
+    rows = np.random.default_rng([seed, 0]).permutation(table.n_configs)
+    columns = np.random.default_rng([seed, 1]).permutation(table.n_instances)
+    return rows, columns
 
 
 @dataclass(frozen=True)
@@ -93,13 +114,10 @@ def simulate(
     _check_size(schedule, table)
     supply = dataclasses.replace(schedule.supply, n_available=table.n_configs - 1)
     schedule = dataclasses.replace(schedule, supply=supply)
-    # Streams of their own, so that the groups are the same whatever the size of the table.
-    draw_rows, draw_columns, draw_groups = (np.random.default_rng([seed, i]) for i in range(3))
-    rows = draw_rows.permutation(table.n_configs)
-    n_columns = table.n_instances if reuse else schedule.n_races
-    columns = draw_columns.permutation(table.n_instances)[:n_columns]
+    rows, columns = drawn_order(table, seed)
+    columns = columns[: table.n_instances if reuse else schedule.n_races]
     races = _TableRaces(table, judge_by, level, rows, columns)
-    winner = races.play(acband(schedule, draw_groups, spend=spend))
+    winner = races.play(acband(schedule, np.random.default_rng([seed, 2]), spend=spend))
     return SimulationResult(
         incumbent=int(rows[winner]),
         cpu_time=races.cpu_time,
@@ -127,28 +145,21 @@ def _check_size(schedule: Schedule, table: RuntimeTable) -> None:
         )
 
 
+@dataclass
 class _TableRaces:
     """Looks up the rounds of one run and adds up what they cost."""
 
-    def __init__(
-        self,
-        table: RuntimeTable,
-        statistic: Statistic,
-        early_stopping: float | None,
-        rows: Numbers,
-        columns: Numbers,
-    ) -> None:
-        self._table = table
-        self._statistic = statistic
-        self._early_stopping = early_stopping
-        self._rows = rows
-        self._columns = columns
-        self.cpu_time = 0.0
-        self.wall_time = 0.0
-        self.n_races = 0
-        self.n_trials = 0
-        self.n_seen = 1
-        self.epoch_winners: list[int] = []
+    table: RuntimeTable
+    statistic: Statistic
+    early_stopping: float | None
+    rows: Numbers
+    columns: Numbers
+    cpu_time: float = 0.0
+    wall_time: float = 0.0
+    n_races: int = 0
+    n_trials: int = 0
+    n_seen: int = 1
+    epoch_winners: list[int] = field(default_factory=list)
 
     def play(self, rounds_: Rounds) -> int:
         try:
@@ -162,12 +173,12 @@ class _TableRaces:
             return int(finished.value)
 
     def _race(self, round_: Round) -> Verdict:
-        rows = self._rows[round_.groups]
-        columns = self._columns[round_.instances % len(self._columns)]
+        rows = self.rows[round_.groups]
+        columns = self.columns[round_.instances % len(self.columns)]
         # (groups, races, racers), gathered: the table itself is never copied.
-        times: Floats = self._table.runtimes[rows[:, None, :], columns[:, :, None]]
-        unsolved = times >= self._table.cutoff
-        times = np.minimum(times, self._table.cutoff)
+        times: Floats = self.table.runtimes[rows[:, None, :], columns[:, :, None]]
+        unsolved = times >= self.table.cutoff
+        times = np.minimum(times, self.table.cutoff)
         verdict = self._judge(round_, times, unsolved)
         self._pay(round_, times, verdict.n_raced)
         self.n_seen = max(self.n_seen, int(round_.groups.max()) + 1)
@@ -177,20 +188,20 @@ class _TableRaces:
         plan = round_.plan
         if round_.is_playoff:
             return judge_playoff(round_, times)
-        if self._early_stopping is None:
-            all_known = self._statistic.needs_all_costs
+        if self.early_stopping is None:
+            all_known = self.statistic.needs_all_costs
             censored: Flags = np.zeros_like(unsolved) if all_known else unsolved
-            scores = self._statistic.scores(times, censored)
+            scores = self.statistic.scores(times, censored)
             return judge(round_, scores, np.full(plan.n_groups, plan.races_per_group))
         counts = wins(times, unsolved).cumsum(axis=1, dtype=np.int64)
         n_raced = np.arange(1, plan.races_per_group + 1)
-        enough = decided(counts, n_raced, plan, self._early_stopping)
+        enough = decided(counts, n_raced, plan, self.early_stopping)
         last = enough.argmax(axis=1)  # the first time; the last race always decides
         return judge(round_, counts[np.arange(plan.n_groups), last], last + 1)
 
     def _pay(self, round_: Round, times: Floats, n_raced: Numbers) -> None:
         run = np.arange(times.shape[1]) < n_raced[:, None]
-        if round_.is_playoff or self._statistic.needs_all_costs:
+        if round_.is_playoff or self.statistic.needs_all_costs:
             self.cpu_time += float(times.sum(dtype=float))
             self.wall_time += float(times.max(axis=-1).sum(dtype=float))
         else:
@@ -200,3 +211,174 @@ class _TableRaces:
         n_races = int(n_raced.sum())
         self.n_races += n_races
         self.n_trials += n_races * round_.plan.group_size
+
+
+# --- the facade's own engine ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """What a run within a limit would have returned, and what it would have cost."""
+
+    incumbent: int
+    """The row of the configuration that leads in the end; θ_0 if nothing ever finished."""
+    cpu_time: float
+    """Seconds of all runs together."""
+    n_trials: int
+    """Runs of a configuration on an instance."""
+    n_configs: int
+    """Configurations that have been run."""
+    trajectory: tuple[tuple[float, int], ...]
+    """CPU seconds (with ``cpu_limit``) or trials spent, and the row that leads from then on."""
+    configurations: tuple[int, ...] = field(repr=False, default=())
+    """The rows in the order drawn: configuration i of the engine is row configurations[i]."""
+
+
+def simulate_run(
+    table: RuntimeTable,
+    *,
+    cpu_limit: float | None = None,
+    n_trials: int | None = None,
+    seed: int = 0,
+    preset: str | Settings = "default",
+    par: float = 10.0,
+    n_workers: int | None = None,
+    **settings: Any,
+) -> SimulatedRun:
+    """Return what the facade would return with these settings, from a table.
+
+    With ``cpu_limit`` it is ``ACBandFacade(racing=True)`` under that ``cputime_limit``; with
+    ``n_trials`` alone it is ``ACBandFacade()`` on a deterministic target whose costs the table
+    holds. One race is run after the other.
+
+    Parameters
+    ----------
+    table : RuntimeTable
+        Rows are drawn at random, the first of them as θ_0; its columns are the instances.
+    cpu_limit : float | None
+        CPU seconds of all runs; a race that exceeds it is not counted.
+    n_trials : int | None
+        Runs that may be started.
+    seed : int
+        Of everything that is random.
+    preset : str | Settings
+        What the settings start from: see :data:`~acband_configspace.PRESETS`.
+    par : float
+        A run that meets the cutoff costs so many times the cutoff, as in the facade.
+    n_workers : int | None
+        How many racers run at a time: by default all of a race, as the paper counts.
+    **settings
+        Options of :class:`~acband_configspace.core.settings.Settings`.
+
+    Examples
+    --------
+    >>> from acband_configspace.benchmark import synthetic_table
+    >>> table = synthetic_table(200, 300, seed=1)
+    >>> run = simulate_run(table, n_trials=500)
+    >>> run.n_trials, table.gap_to_best(run.incumbent) < 0.5
+    (500, True)
+    """
+    if cpu_limit is None and n_trials is None:
+        raise ValueError("cpu_limit or n_trials must be given but both are None")
+    if cpu_limit is not None and not real_number("cpu_limit", cpu_limit) > 0:
+        raise ValueError(f"cpu_limit must be positive but got {cpu_limit!r}")
+    most_trials = math.inf if n_trials is None else whole_number("n_trials", n_trials, at_least=2)
+    racing = cpu_limit is not None
+    engine = Engine(
+        settings_from(preset, **settings),
+        racing=racing,
+        instances=columns_as_instances(table, seed),
+        draw=lambda n, known: min(n, table.n_configs),
+        limits=Limits(most_trials, racing),
+        n_in_space=table.n_configs,
+        seed=seed,
+    )
+    rows, _ = drawn_order(table, seed)
+    play = Play(
+        engine,
+        rows.tolist(),
+        lambda row, column: float(table.runtimes[row, column]),
+        cutoff=table.cutoff,
+        racing=racing,
+        par=par,
+        n_workers=n_workers,
+    )
+    return play.to_the_end(cpu_limit or math.inf)
+
+
+def columns_as_instances(table: RuntimeTable, seed: int) -> Instances:
+    """Return the columns of a table as the instances of an engine, each named by its number."""
+    names = [str(column) for column in range(table.n_instances)]
+    return Instances(names, deterministic=True, seed=seed)
+
+
+@dataclass(frozen=True)
+class Play:
+    """Tells an engine what runs take, and adds up what they cost."""
+
+    engine: Engine
+    rows: Sequence[int]
+    """Configuration i of the engine is row rows[i]."""
+    look_up: Callable[[int, int], float]
+    """What the configuration of a row takes on the instance of a column."""
+    cutoff: float
+    racing: bool
+    par: float = 10.0
+    n_workers: int | None = None
+
+    def to_the_end(self, cpu_limit: float) -> SimulatedRun:
+        """Run races until the engine has no more, or the CPU time is used up."""
+        engine, rows = self.engine, self.rows
+        trajectory: list[tuple[float, int]] = []
+        cpu_time, n_trials, n_configs = 0.0, 0, 0
+        while (race := engine.ask()) is not None:
+            outcome, seconds = self._run(race)
+            if cpu_time + seconds > cpu_limit:
+                cpu_time = cpu_limit
+                break
+            cpu_time += seconds
+            n_trials += len(race.racers)
+            n_configs = max(n_configs, 1 + max(race.racers))
+            engine.tell(race, outcome)
+            leader = rows[engine.leader or 0]
+            if not trajectory or trajectory[-1][1] != leader:
+                trajectory.append((cpu_time if self.racing else n_trials, leader))
+        return SimulatedRun(
+            incumbent=rows[engine.leader or 0],
+            cpu_time=cpu_time,
+            n_trials=n_trials,
+            n_configs=n_configs,
+            trajectory=tuple(trajectory),
+            configurations=tuple(rows[:n_configs]),
+        )
+
+    def _run(self, race: Race) -> tuple[Outcome, float]:
+        column = int(self.engine.key(race.instance).instance or 0)
+        times = [self.look_up(self.rows[racer], column) for racer in race.racers]
+        if not self.racing:
+            seconds = [min(time, self.cutoff) for time in times]
+            return Outcome(seconds), sum(seconds)
+        limits = [min(self.cutoff, limit) for limit in race.limits or [math.inf] * len(times)]
+        size = len(times) if self.n_workers is None or race.to_the_end else self.n_workers
+        best, spent = math.inf, 0.0
+        for start in range(0, len(times), size):
+            together = list(zip(times, limits, strict=True))[start : start + size]
+            if not race.to_the_end:  # all stop when the first has finished
+                finished = (t for t, limit in together if t < self.cutoff and t <= limit)
+                best = min(best, min(finished, default=math.inf))
+            spent += sum(max(0.0, min(t, limit, best)) for t, limit in together)
+        return self._outcome(times, limits, best), spent
+
+    def _outcome(self, times: list[float], limits: list[float], best: float) -> Outcome:
+        costs, ends = [], []
+        for time, limit in zip(times, limits, strict=True):
+            if time < self.cutoff and time <= limit and time <= best:
+                costs.append(time)
+                ends.append(End.FINISHED)
+            elif limit >= self.cutoff and best == math.inf:
+                costs.append(self.par * self.cutoff)
+                ends.append(End.CUTOFF)
+            else:
+                costs.append(max(0.0, min(limit, best)))
+                ends.append(End.LOST)
+        return Outcome(costs, ends)

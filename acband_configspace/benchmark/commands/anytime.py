@@ -10,21 +10,20 @@ its ratio to that of ROAR, with capping for run times.
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import functools
-import multiprocessing
+import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import Progress
 
+from acband_configspace.benchmark.commands.parallel import in_parallel
 from acband_configspace.benchmark.methods.registry import ANYTIME_METHODS
-from acband_configspace.benchmark.tables import RuntimeTable, open_table
+from acband_configspace.benchmark.tables import open_table
 from acband_configspace.benchmark.tables.loaders import SHIPPED
 from acband_configspace.benchmark.tables.sources import HELP
 from acband_configspace.core.checks import whole_number
@@ -33,6 +32,15 @@ from acband_configspace.core.checks import whole_number
 FLOOR = 0.001
 #: A name on the command line that begins so is a table of costs, not of run times.
 COSTS = "noisy:"
+_COLOURS = {
+    "default": "tab:blue",
+    "paper": "tab:cyan",
+    "roar": "tab:red",
+    "roar-capped": "tab:orange",
+    "sh": "tab:green",
+    "hyperband": "tab:olive",
+    "random-racing": "tab:gray",
+}
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class Job:
 
 
 Curves = Mapping[str, npt.NDArray[np.float64]]
-"""For each method a row per table and a column per limit; NaN where a method cannot run."""
+"""For each method a row per table (or their mean), a column per limit; NaN where it cannot run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,8 +141,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(as_text(mode, tables, curves))
         drawn[name] = curves
     if arguments.plot is not None and drawn:
-        from acband_configspace.benchmark.commands.anytime_figure import draw
-
         draw({MODES[name]: average(curves) for name, curves in drawn.items()}, arguments.plot)
         print(f"\nwrote {arguments.plot}")
     return 0
@@ -154,59 +160,32 @@ def measure(
 ) -> Curves:
     """Run every method on every table with every limit; the processes do not change the result."""
     limits = MODES[mode].limits
-    jobs = [
-        Job(mode, table, method, limit, seeds)
-        for table in tables
-        for method in methods
-        for limit in limits
-    ]
-    with Progress(transient=True, console=Console(stderr=True)) as progress:
-        task = progress.add_task(mode, total=len(jobs))
-        scores = []
-        for score in _scores(jobs, processes):
-            scores.append(score)
-            progress.advance(task)
+    jobs = [Job(mode, *job, seeds) for job in itertools.product(tables, methods, limits)]
+    scores = in_parallel(score, jobs, workers=processes, title=mode)
     cube = np.array(scores).reshape(len(tables), len(methods), len(limits))
     return {method: cube[:, i, :] for i, method in enumerate(methods)}
 
 
-def _scores(jobs: Sequence[Job], processes: int) -> Iterator[float]:
-    if processes == 1:
-        yield from map(score, jobs)
-        return
-    context = multiprocessing.get_context("spawn")  # rich has threads: never fork it
-    with concurrent.futures.ProcessPoolExecutor(processes, context) as pool:
-        yield from pool.map(score, jobs)
-
-
-@functools.lru_cache(maxsize=2)
-def _open(name: str) -> RuntimeTable:
-    return open_table(name)
+_open = functools.lru_cache(maxsize=2)(open_table)
 
 
 def score(job: Job) -> float:
     """Return the mean gap or rank over the seeds; NaN if the method cannot do with the limit."""
     table, method = _open(job.table), ANYTIME_METHODS[job.method]
-    means = table.mean_runtimes()
-    found = []
-    for seed in job.seeds:
-        try:
-            if job.mode == "racing":
-                limit = job.limit * float(np.median(means))
-                incumbent = method.run(table, cpu_limit=limit, seed=seed).incumbent
-            else:
-                incumbent = method.run(table, n_trials=job.limit, seed=seed).incumbent
-        except ValueError:  # the paper's schedule needs so many races at least
-            return float("nan")
-        found.append(
-            table.gap_to_best(incumbent)
-            if job.mode == "racing"
-            else 100 * float((means < means[incumbent]).mean())
-        )
-    return float(np.mean(found))
+    means, racing = table.mean_runtimes(), job.mode == "racing"
+    limit: dict[str, Any] = {"n_trials": job.limit}
+    if racing:
+        limit = {"cpu_limit": job.limit * float(np.median(means))}
+    try:
+        found = [method.run(table, **limit, seed=seed).incumbent for seed in job.seeds]
+    except ValueError:  # the paper's schedule needs so many races at least
+        return float("nan")
+    if racing:
+        return float(np.mean([table.gap_to_best(row) for row in found]))
+    return float(np.mean([100 * float((means < means[row]).mean()) for row in found]))
 
 
-def average(curves: Curves) -> Mapping[str, npt.NDArray[np.float64]]:
+def average(curves: Curves) -> Curves:
     """Return each method's geometric mean over the tables, for each limit."""
     return {
         method: np.exp(np.log(np.maximum(values, FLOOR)).mean(axis=0))
@@ -230,9 +209,39 @@ def as_text(mode: Mode, tables: Sequence[str], curves: Curves) -> str:
     return "\n\n".join(blocks)
 
 
-def _block(title: str, mode: Mode, values: Mapping[str, npt.NDArray[np.float64]]) -> str:
+def _block(title: str, mode: Mode, values: Curves) -> str:
     lines = [f"{title:48}" + "".join(f"{limit:9}" for limit in mode.limits)]
     for method, row in values.items():
         figures = "".join("        –" if np.isnan(value) else f"{value:9.3f}" for value in row)
         lines.append(f"    {ANYTIME_METHODS[method].name:44}{figures}")
     return "\n".join(lines)
+
+
+def draw(panels: Mapping[Mode, Curves], path: Path) -> None:
+    """Write a panel for each mode: the geometric mean over its tables, on logarithmic axes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0 * len(panels), 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    row: Any = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (mode, curves) in zip(row, panels.items(), strict=True):
+        for method, values in curves.items():
+            axes.plot(
+                mode.limits,
+                values,
+                marker="o",
+                markersize=4,
+                linewidth=2.4 if method == "default" else 1.4,
+                color=_COLOURS.get(method),
+                label=ANYTIME_METHODS[method].name,
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xticks(mode.limits, [f"{limit:,}" for limit in mode.limits])
+        axes.minorticks_off()
+        axes.set_xlabel(mode.unit)
+        axes.set_ylabel(mode.title)
+        axes.grid(alpha=0.3, which="both", linewidth=0.5)
+        axes.legend(fontsize=8)
+    figure.savefig(path, dpi=150)

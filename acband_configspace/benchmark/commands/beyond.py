@@ -11,17 +11,17 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.benchmark.simulated_run import simulate_run
-from acband_configspace.benchmark.simulation import simulate
-from acband_configspace.benchmark.tables import RuntimeTable, family_table, synthetic_table
+from acband_configspace.benchmark.simulation import simulate, simulate_run
+from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.benchmark.tables.sources import HELP, open_table
 from acband_configspace.core.checks import whole_number
 from acband_configspace.core.schedule import Schedule
@@ -39,12 +39,12 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 SHARES = (0.1, 0.25, 0.5, 1.0)
 #: Tables with fewer instances are measured at several budgets.
 MANY_INSTANCES = 5000
-MADE_UP: Mapping[str, Callable[[], RuntimeTable]] = {
-    "log-normal 948 × 20118": functools.partial(synthetic_table, 948, 20118, seed=1),
-    "narrow 1000 × 20000": functools.partial(synthetic_table, 1000, 20000, spread=0.3, seed=2),
-    "families 1000 × 20000": functools.partial(family_table, 1000, 20000, seed=3),
-    "hard families 1000 × 20000": functools.partial(family_table, 1000, 20000, seed=4),
-    "few instances 301 × 331": functools.partial(family_table, 301, 331, seed=5),
+MADE_UP: Mapping[str, str] = {
+    "log-normal 948 × 20118": "synthetic:948x20118:seed=1",
+    "narrow 1000 × 20000": "synthetic:1000x20000:spread=0.3:seed=2",
+    "families 1000 × 20000": "families:1000x20000:seed=3",
+    "hard families 1000 × 20000": "families:1000x20000:seed=4",
+    "few instances 301 × 331": "families:301x331:seed=5",
 }
 
 
@@ -61,8 +61,8 @@ class Job:
 class Measured:
     """The gaps and CPU times of one job, a value per seed."""
 
-    gaps: npt.NDArray[np.float64] = field(repr=False)
-    cpu_times: npt.NDArray[np.float64] = field(repr=False)
+    gaps: npt.NDArray[np.float64]
+    cpu_times: npt.NDArray[np.float64]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,54 +71,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--k", type=int, nargs="+", default=[2, 4, 8])
     parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.01])
     parser.add_argument(
-        "--table",
-        action="append",
-        default=[],
+        "--table", action="append", default=[],
         help=f"{HELP}; may be given several times, and replaces the made-up ones",
-    )
+    )  # fmt: skip
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparisons."""
-    whole_number("seeds", arguments.seeds, at_least=1)
-    names = arguments.table or list(MADE_UP)
-    seeds = range(arguments.seeds)
+    seeds = range(whole_number("seeds", arguments.seeds, at_least=1))
     with concurrent.futures.ProcessPoolExecutor(arguments.workers) as pool:
-        for name in names:
+        for name in arguments.table or MADE_UP:
             table = _table(name)
             print(f"\n{name}: {table.n_configs} configurations, {table.n_instances} instances")
             many = table.n_instances >= MANY_INSTANCES
             for times in (1,) if many else (1, 3, 10):
                 if not many:
                     print(f"\n  budget of {times} × the instances")
-                _print_variants(pool, name, table, arguments, seeds, times)
-                _print_default(pool, name, table, seeds, times)
+                for alpha, k in itertools.product(arguments.alpha, arguments.k):
+                    jobs = []
+                    for variant in VARIANTS.values():
+                        paper = _paper(table, times, k, alpha, variant.get("n_epochs"))
+                        jobs.append(Job(name, {**variant, **paper}, seeds))
+                    _print_results(f"α = {alpha}, k = {k}", VARIANTS, pool.map(measure, jobs))
+                _print_default(pool, name, _paper(table, times, 2, 0.05), seeds)
     return 0
 
 
-def _print_variants(
-    pool: concurrent.futures.Executor,
-    name: str,
-    table: RuntimeTable,
-    arguments: argparse.Namespace,
-    seeds: range,
-    times: int,
-) -> None:
-    for alpha in arguments.alpha:
-        for k in arguments.k:
-            jobs = []
-            for variant in VARIANTS.values():
-                draws = _draws(table, alpha, variant.get("n_epochs"))
-                settings = {**variant, **draws, **_budget(table, times), "k": k}
-                jobs.append(Job(name, settings, seeds))
-            _print_results(f"α = {alpha}, k = {k}", VARIANTS, pool.map(measure, jobs))
-
-
 def _print_default(
-    pool: concurrent.futures.Executor, name: str, table: RuntimeTable, seeds: range, times: int
+    pool: concurrent.futures.Executor, name: str, settings: Mapping[str, Any], seeds: range
 ) -> None:
-    settings = {**_draws(table, 0.05, None), **_budget(table, times), "k": 2}
     paper = measure(Job(name, settings, seeds))
     if isinstance(paper, str):
         return
@@ -128,20 +110,21 @@ def _print_default(
     _print_results("the default search", names, [paper, *results])
 
 
-def _budget(table: RuntimeTable, times: float) -> dict[str, Any]:
-    return {"budget": int(times * table.n_instances), "reuse": times > 1}
+def _paper(
+    table: RuntimeTable, times: int, k: int, alpha: float, n_epochs: int | None = None
+) -> dict[str, Any]:
+    """Return the paper's settings: α, or if a small table has no room for it, N.
 
-
-def _draws(table: RuntimeTable, alpha: float | None, n_epochs: int | None) -> dict[str, Any]:
-    """Return α, or N if a small table has no room for it: as many as all epochs can draw."""
-    if alpha is None:
-        return {"alpha": None}
+    That is as many configurations as all epochs can draw.
+    """
+    settings = {"budget": times * table.n_instances, "reuse": times > 1, "k": k}
     for n in range(table.n_configs - 1, 0, -1):
         largest = Schedule.plan(10**9, n_candidates=n, n_epochs=n_epochs)
         if largest.n_configs < table.n_configs:
             break
     wanted = Schedule.plan(10**9, alpha=alpha, n_epochs=n_epochs)
-    return {"alpha": alpha} if wanted.n_candidates <= n else {"n_candidates": n}
+    room = wanted.n_candidates <= n
+    return {**settings, **({"alpha": alpha} if room else {"n_candidates": n})}
 
 
 def _print_results(title: str, names: Iterable[str], results: Iterable[Measured | str]) -> None:
@@ -163,9 +146,7 @@ def _print_results(title: str, names: Iterable[str], results: Iterable[Measured 
 
 @functools.lru_cache(maxsize=1)
 def _table(name: str) -> RuntimeTable:
-    if name in MADE_UP:
-        return MADE_UP[name]()
-    return open_table(name)
+    return open_table(MADE_UP.get(name, name))
 
 
 def measure(job: Job) -> Measured | str:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,27 +35,12 @@ class Throughput:
     n_races: int
     seconds: float
     """Elapsed, from the first race sent to the last report."""
-    racing_seconds: float
-    """The sum of what the racers themselves took."""
-    parent_seconds: float
-    """CPU time of the parent process, all its threads together."""
-    scheduler_seconds: float
-    """CPU time of the scheduler's process."""
-
-    @property
-    def share(self) -> float:
-        """The share of the workers' time that racers ran."""
-        return self.racing_seconds / (WORKERS * self.seconds)
-
-    @property
-    def dispatch_milliseconds(self) -> float:
-        """What a race costs the parent."""
-        return 1000 * self.parent_seconds / self.n_races
-
-    @property
-    def scheduler_milliseconds(self) -> float:
-        """What a race costs the scheduler."""
-        return 1000 * self.scheduler_seconds / self.n_races
+    share: float
+    """The share of the workers' time that racers ran."""
+    parent: float
+    """Milliseconds of CPU time that a race costs the parent, all its threads together."""
+    scheduler: float
+    """What it costs the scheduler."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,55 +52,89 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the figures; the exit code is 1 if one of them misses its aim."""
-    with _cluster() as (client, scheduler):
+    import distributed
+
+    connect: Any = distributed.Client  # some versions of it have types, some have none
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    environment = {**os.environ, "PYTHONPATH": path}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        # In processes of its own, so that only our share counts as the parent's.
+        contextlib.closing(Cluster(Path(folder), environment, threads=1)) as cluster,
+        connect(scheduler_file=str(cluster.file)) as client,
+    ):
+        client.wait_for_workers(WORKERS)
+        scheduler = psutil.Process(cluster.scheduler.pid)
         timed = _measure(client, scheduler, arguments.races, arguments.seconds)
         instant = _measure(client, scheduler, arguments.instant, 0.0)
     share_ok = timed.share >= SHARE_AIM
-    dispatch_ok = timed.dispatch_milliseconds <= DISPATCH_AIM
+    dispatch_ok = timed.parent <= DISPATCH_AIM
     print(f"{timed.n_races} races of {arguments.seconds} s on {WORKERS} workers of one thread:")
     print(
         f"  share of the ideal throughput  {timed.share:8.1%}     "
         f"aim ≥ {SHARE_AIM:.0%}   {_verdict(share_ok)}"
     )
     print(
-        f"  the parent's CPU time a race   {timed.dispatch_milliseconds:8.1f} ms  "
+        f"  the parent's CPU time a race   {timed.parent:8.1f} ms  "
         f"aim ≤ {DISPATCH_AIM:.0f} ms {_verdict(dispatch_ok)}"
     )
     _print_capacity(instant)
     return 0 if share_ok and dispatch_ok else 1
 
 
-@contextlib.contextmanager
-def _cluster() -> Iterator[tuple[Any, psutil.Process]]:
-    """Start a cluster in processes of their own, so that only our share counts as the parent's."""
-    import distributed
+class Cluster:
+    """A Dask scheduler and two workers on this machine, each a process that can be killed."""
 
-    connect: Any = distributed.Client  # some versions of it have types, some have none
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
-        file = Path(folder, "scheduler.json")
-        at_home = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--no-dashboard"]
-        scheduler = running.enter_context(_dask_process("scheduler", *at_home, "--port", "0"))
-        while not file.exists():
+    def __init__(self, folder: Path, environment: Mapping[str, str], *, threads: int) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._threads = threads
+        self.file = folder / f"scheduler-{time.monotonic_ns()}.json"
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.scheduler = self._launch("scheduler", "--port", "0")
+        try:
+            self._await_scheduler()
+            self.replace_workers()
+        except BaseException:
+            self.close()  # nobody else knows of it yet
+            raise
+
+    def _await_scheduler(self) -> None:
+        deadline = time.monotonic() + 60.0
+        while not self.file.exists():
+            if time.monotonic() > deadline:
+                raise RuntimeError("the Dask cluster does not start")
             time.sleep(0.05)
-        for _ in range(WORKERS):
-            settings = ["--nthreads", "1", "--no-nanny", "--local-directory", folder]
-            running.enter_context(_dask_process("worker", *at_home, *settings))
-        with connect(scheduler_file=str(file)) as client:
-            client.wait_for_workers(WORKERS)
-            yield client, scheduler
 
+    def replace_workers(self) -> None:
+        """Start workers in the place of those that were killed."""
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        while len(self.workers) < WORKERS:
+            options = ("--nthreads", str(self._threads), "--no-nanny", "--memory-limit", "0")
+            home = ("--local-directory", str(self._folder))
+            self.workers.append(self._launch("worker", *home, *options))
 
-@contextlib.contextmanager
-def _dask_process(*arguments: str) -> Iterator[psutil.Process]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dask", *arguments], env=environment, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield psutil.Process(process.pid)
-    finally:
-        process.kill()
-        process.wait()
+    def _launch(self, *arguments: str) -> subprocess.Popen[bytes]:
+        common = ("--host", "127.0.0.1", "--scheduler-file", str(self.file), "--no-dashboard")
+        with open(self._folder / "dask.log", "ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "dask", *arguments, *common],
+                env=self._environment,
+                cwd=self._folder,
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def pids(self) -> set[int]:
+        """Its own processes, without what the workers have started."""
+        return {process.pid for process in (self.scheduler, *self.workers)}
+
+    def close(self) -> None:
+        """Kill all of it."""
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
 
 
 def _verdict(met: bool) -> str:
@@ -129,11 +148,10 @@ def _print_capacity(instant: Throughput) -> None:
     the scheduler or the parent, whichever a race costs more, is what is saturated first.
     """
     fed = instant.n_races / instant.seconds
-    parent, scheduler = instant.dispatch_milliseconds, instant.scheduler_milliseconds
-    feedable = 1000 / max(parent, scheduler)
+    feedable = 1000 / max(instant.parent, instant.scheduler)
     print(f"{instant.n_races} instant races:")
-    print(f"  CPU time a race                {parent:8.1f} ms  the parent's")
-    print(f"  CPU time a race                {scheduler:8.1f} ms  the scheduler's")
+    print(f"  CPU time a race                {instant.parent:8.1f} ms  the parent's")
+    print(f"  CPU time a race                {instant.scheduler:8.1f} ms  the scheduler's")
     print(f"  fed, all on this machine       {fed:8.0f} races/s")
     print(f"  feedable to workers elsewhere  {feedable:8.0f} races/s, by the CPU time above")
     print("One scheduler saturates, with k = 2 racers on a core each:")
@@ -156,7 +174,9 @@ def _measure(client: Any, scheduler: psutil.Process, n_races: int, seconds: floa
         racing_seconds = _race(races, specs)
         after = time.perf_counter(), time.process_time(), _cpu_seconds(scheduler)
         elapsed, parent, at_scheduler = (b - a for a, b in zip(before, after, strict=True))
-        return Throughput(n_races, elapsed, racing_seconds, parent, at_scheduler)
+        share = racing_seconds / (WORKERS * elapsed)
+        costs = (1000 * seconds / n_races for seconds in (parent, at_scheduler))
+        return Throughput(n_races, elapsed, share, *costs)
     finally:
         races.close()
 

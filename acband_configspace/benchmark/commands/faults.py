@@ -23,15 +23,17 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
+from acband_configspace.benchmark.commands import faults_actions as actions
+from acband_configspace.benchmark.commands.cluster import Cluster
 from acband_configspace.core.ends import End
-
-if TYPE_CHECKING:
-    from acband_configspace.benchmark.commands.faults_actions import Cluster
-    from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.journal import JOURNAL
+from acband_configspace.runlog.recovery import recover
+from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.rounds import winner_of
 
 #: What is killed in which kind of run, and how often beside the others.
 _HERE = {"user process": 1, "supervisor": 1, "all that watch": 1, "watcher": 4}
@@ -103,7 +105,7 @@ class _Campaign:
     @property
     def n_kills(self) -> int:
         """How many processes, or sets of them, were killed."""
-        return sum(n for (what, _), n in self.tried.items() if not what.startswith(("runs", "=")))
+        return sum(n for (what, _), n in self.tried.items() if what not in ("runs", *DAMAGES))
 
     def find_reference(self, folder: Path) -> None:
         """Run without any disturbance what runs with costs are compared with."""
@@ -135,24 +137,20 @@ class _Campaign:
     def table(self) -> str:
         """Return what was tried and what held, a column for each kind of run."""
         whats = [*dict.fromkeys(what for kind in self.kinds for what in KILLS[kind]), RACER]
-        rows = [("killed with -9", [*whats]), ("damaged", [*DAMAGES]), ("", ["runs"])]
+        wrong = Counter((what, kind) for what, kind, _ in self.problems)
         lines = [f"{'':28}" + "".join(f"{kind:>9}" for kind in (*self.kinds, "all"))]
-        for title, names in rows:
+        for title, names, found in (
+            ("killed with -9", whats, self.tried),
+            ("damaged", DAMAGES, self.tried),
+            ("", ["runs"], self.tried),
+            ("what must not happen", WRONGS, wrong),
+        ):
             lines += [title] if title else []
             for name in names:
-                key = f"={name}" if name in DAMAGES else name
-                lines.append(self._row(name, [self.tried[key, kind] for kind in self.kinds]))
-        lines.append("what must not happen")
-        for what in WRONGS:
-            counts = [
-                sum((w, k) == (what, kind) for w, k, _ in self.problems) for kind in self.kinds
-            ]
-            lines.append(self._row(what, counts))
+                counts = [found[name, kind] for kind in self.kinds]
+                figures = "".join(f"{count:9}" for count in (*counts, sum(counts)))
+                lines.append(f"  {name:26}{figures}")
         return "\n".join(lines)
-
-    @staticmethod
-    def _row(name: str, counts: list[int]) -> str:
-        return f"  {name:26}" + "".join(f"{count:9}" for count in (*counts, sum(counts)))
 
 
 class _WentWrongError(Exception):
@@ -172,9 +170,6 @@ class _DisturbedRun:
     """A run that is started again and again until it is finished."""
 
     def __init__(self, campaign: _Campaign, kind: str, home: Path, *, with_racers: bool) -> None:
-        from acband_configspace.benchmark.commands import faults_actions, faults_run
-
-        self._actions = faults_actions
         self._campaign = campaign
         self._kind = kind
         self._home = home
@@ -184,12 +179,10 @@ class _DisturbedRun:
         self._environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
-            faults_actions.MARK: self._mark,
-            faults_run.CALLS: str(self._calls),
+            actions.MARK: self._mark,
+            actions.CALLS: str(self._calls),
         }
-        self._cluster: Cluster | None = None
-        if kind == "dask":
-            self._cluster = faults_actions.Cluster(home, self._environment)
+        self._cluster = self._new_cluster() if kind == "dask" else None
         self._user: subprocess.Popen[bytes] | None = None
         self._in_a_row = 0
         self._known: Counter[str] = Counter()
@@ -200,6 +193,9 @@ class _DisturbedRun:
         self._kept = b""
         self.faults: list[str] = []
 
+    def _new_cluster(self) -> Cluster:
+        return Cluster(self._home, self._environment, threads=2)
+
     # --- its course ---------------------------------------------------------------------------
 
     def go(self) -> None:
@@ -209,7 +205,7 @@ class _DisturbedRun:
             time.sleep(random.uniform(0.0, 1.5))
             what = self._choice()
             self._kill(what)
-            if self._await_end(GONE_PATIENCE if self._is_fatal(what) else 0.5):
+            if self._exit_code(GONE_PATIENCE if self._is_fatal(what) else 0.5) is not None:
                 self._check_pause()
                 self._damage()
                 self._note_known()
@@ -220,11 +216,7 @@ class _DisturbedRun:
         """Let it run to its end; return the level of its incumbent."""
         if self._user is None:
             self._start()
-        assert self._user is not None
-        if not self._await_end(RUN_PATIENCE):
-            raise _WentWrongError("not as it should", "the run stands still")
-        if self._user.returncode != 0:
-            raise _WentWrongError("not as it should", self._output()[-2000:])
+        self._check_end(self._exit_code(RUN_PATIENCE))
         self._check_pause()
         return int(json.loads(self._output().splitlines()[-1])["level"])
 
@@ -240,8 +232,6 @@ class _DisturbedRun:
 
     def load(self) -> Run:
         """Read what is recorded."""
-        from acband_configspace.runlog.replay import Run
-
         return Run.load(self._journal.parent)
 
     def _start(self) -> None:
@@ -249,7 +239,7 @@ class _DisturbedRun:
         if self._cluster is not None:
             if self._cluster.scheduler.poll() is not None:
                 self._cluster.close()
-                self._cluster = self._actions.Cluster(self._home, self._environment)
+                self._cluster = self._new_cluster()
             self._cluster.replace_workers()
             words.append(str(self._cluster.file))
         module = "acband_configspace.benchmark.commands.faults_run"
@@ -266,29 +256,30 @@ class _DisturbedRun:
     def _is_racing(self) -> bool:
         """Wait until there are racers; return false if the run ends before."""
         deadline = time.monotonic() + RUN_PATIENCE
-        while not self._await_end(0.05):
+        while (code := self._exit_code(0.05)) is None and time.monotonic() < deadline:
             if self._processes().racers() and self._n_races() >= (3 if self._with_racers else 0):
                 return True
-            if time.monotonic() > deadline:
-                raise _WentWrongError("not as it should", "the run stands still")
-        assert self._user is not None
-        if self._user.returncode != 0:
-            raise _WentWrongError("not as it should", self._output()[-2000:])
+        self._check_end(code)
         return False
 
-    def _await_end(self, seconds: float) -> bool:
+    def _exit_code(self, patience: float) -> int | None:
+        """Wait for the end of the run; return None if it is not over in these seconds."""
         assert self._user is not None
-        try:
-            self._user.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._user.wait(patience)
+        return None
+
+    def _check_end(self, code: int | None) -> None:
+        if code is None:
+            raise _WentWrongError("not as it should", "the run stands still")
+        if code != 0:
+            raise _WentWrongError("not as it should", self._output()[-2000:])
 
     # --- what is done to it -------------------------------------------------------------------
 
-    def _processes(self) -> Any:
+    def _processes(self) -> actions.Processes:
         assert self._user is not None
-        return self._actions.Processes(self._user.pid, self._cluster)
+        return actions.Processes(self._user.pid, self._cluster)
 
     def _choice(self) -> str:
         kills = {RACER: 4, "user process": 1} if self._with_racers else KILLS[self._kind]
@@ -326,24 +317,21 @@ class _DisturbedRun:
             return
         what = random.choice(DAMAGES)
         self.faults.append(what)
-        self._campaign.tried[f"={what}", self._kind] += 1
+        self._campaign.tried[what, self._kind] += 1
         if what == "journal cut off":
-            self._actions.cut_off(self._journal)
+            actions.cut_off(self._journal)
         elif what == "SMAC's files torn":
-            self._actions.tear_smacs_files(self._journal.parent)
+            actions.tear_smacs_files(self._journal.parent)
         else:
             self._change_and_recover()
         self._keep(anew=True)
 
     def _change_and_recover(self) -> None:
         """Change a byte: the run must refuse to go on, and go on once it is mended."""
-        from acband_configspace.runlog.recovery import recover
-
-        number = self._actions.change_byte(self._journal)
+        number = actions.change_byte(self._journal)
         content = self._journal.read_bytes()
         self._start()
-        assert self._user is not None
-        refused = self._await_end(RUN_PATIENCE) and self._user.returncode != 0
+        refused = self._exit_code(RUN_PATIENCE) not in (None, 0)
         if not refused or f"line {number} of " not in self._output():
             raise _WentWrongError("not as it should", f"line {number} changed: {self._output()}")
         if self._journal.read_bytes() != content:
@@ -354,8 +342,6 @@ class _DisturbedRun:
 
     @property
     def _journal(self) -> Path:
-        from acband_configspace.runlog.journal import JOURNAL
-
         found = [*self._home.glob(f"run/*/{JOURNAL}")]
         return found[0] if found else self._home / JOURNAL
 
@@ -417,7 +403,7 @@ class _DisturbedRun:
 
     def _note_left(self) -> None:
         deadline = time.monotonic() + GONE_PATIENCE
-        while left := self._actions.left_behind(self._mark, self._cluster):
+        while left := actions.left_behind(self._mark, self._cluster):
             if time.monotonic() > deadline:
                 self._campaign.problems.append(("process left", self._kind, "; ".join(left)))
                 return

@@ -5,76 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
+from acband_configspace.benchmark.commands.cluster import Cluster
 from acband_configspace.running.local import process_tree
 
 #: The variable by which the processes of a disturbed run are found, wherever they have hidden.
 MARK = "ACBAND_FAULTS_RUN"
+#: The variable by which targets know where to write down that they were called.
+CALLS = "ACBAND_FAULTS_CALLS"
 #: The names of those on a Dask worker that may wait for the next race.
 _IDLE = ("acband-superv.", "acband-watcher")
-
-
-class Cluster:
-    """A Dask scheduler and two workers on this machine, each a process that can be killed."""
-
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._folder = folder
-        self._environment = environment
-        self.file = folder / f"scheduler-{time.monotonic_ns()}.json"
-        home = ("--host", "127.0.0.1", "--port", "0")
-        self.workers: list[subprocess.Popen[bytes]] = []
-        self.scheduler = self._launch("scheduler", *home)
-        try:
-            _await(self.file.exists)
-            self.replace_workers()
-        except BaseException:
-            self.close()  # nobody else knows of it yet
-            raise
-
-    def replace_workers(self) -> None:
-        """Start workers in the place of those that were killed."""
-        self.workers = [worker for worker in self.workers if worker.poll() is None]
-        while len(self.workers) < 2:
-            options = ("--nthreads", "2", "--no-nanny", "--memory-limit", "0")
-            home = ("--host", "127.0.0.1", "--local-directory", str(self._folder))
-            self.workers.append(self._launch("worker", *home, *options))
-
-    def _launch(self, *arguments: str) -> subprocess.Popen[bytes]:
-        words = (*arguments, "--scheduler-file", str(self.file), "--no-dashboard")
-        with open(self._folder / "dask.log", "ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "dask", *words],
-                env=self._environment,
-                cwd=self._folder,
-                stdout=log,
-                stderr=log,
-            )
-
-    @property
-    def pids(self) -> set[int]:
-        """Its own processes, without what the workers have started."""
-        return {process.pid for process in (self.scheduler, *self.workers)}
-
-    def close(self) -> None:
-        """Kill all of it."""
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-            process.wait()
-
-
-def _await(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError("the Dask cluster does not start")
-        time.sleep(0.05)
 
 
 class Processes:

@@ -5,7 +5,6 @@ Started again, it goes on. Its last line says, in JSON, whom it has found.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -18,16 +17,13 @@ from typing import Any
 from ConfigSpace import ConfigurationSpace, Integer
 from smac.scenario import Scenario
 
+from acband_configspace.benchmark.commands.faults_actions import CALLS
 from acband_configspace.smac_plugin.facade import ACBandFacade
 
-#: The kinds of runs.
-KINDS = ("costs", "racing", "script", "dask")
 #: How many racers run at a time, in all.
 SLOTS = 2
 #: How long a racer takes by its level: so different that the same one wins on a busy machine, too.
 SECONDS = (0.25, 0.8, 2.0, 4.5, 9.0)
-#: The variable by which targets know where to write down that they were called.
-CALLS = "ACBAND_FAULTS_CALLS"
 
 #: Leaves two processes behind, each in its own way out of sight.
 _SCRIPT = """#!/bin/sh
@@ -100,18 +96,14 @@ def _script(folder: Path) -> str:
 
 def main() -> int:
     """Run, or go on, to the end."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("scheduler_file", nargs="?")
-    arguments = parser.parse_args()
+    kind, folder, *scheduler_file = sys.argv[1:]
     client: Any = None
-    if arguments.kind == "dask":
+    if kind == "dask":
         from distributed import Client
 
         connect: Any = Client
-        client = connect(scheduler_file=arguments.scheduler_file, timeout=20)
-    incumbent = facade(arguments.kind, arguments.folder, client).optimize()
+        client = connect(scheduler_file=scheduler_file[0], timeout=20)
+    incumbent = facade(kind, Path(folder), client).optimize()
     print(json.dumps({"level": int(incumbent["level"])}), flush=True)
     if client is not None:
         client.close()

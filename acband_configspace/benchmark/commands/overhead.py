@@ -15,7 +15,6 @@ import argparse
 import gc
 import math
 import multiprocessing
-import os
 import tempfile
 import time
 import tracemalloc
@@ -63,16 +62,15 @@ def run(arguments: argparse.Namespace) -> int:
     print("facade        trials  ms a trial  KB a trial")
     for n_trials in arguments.smac_trials:
         _print("RandomFacade", _in_process(_measure, "RandomFacade", n_trials))
-    ours = []
+    ours: dict[int, Overhead] = {}
     for n_trials in arguments.trials:
-        ours.append(_in_process(_measure, "ACBandFacade", n_trials))
-        _print("ACBandFacade", ours[-1])
-    by_length = {overhead.n_trials: overhead for overhead in ours}
+        ours[n_trials] = _in_process(_measure, "ACBandFacade", n_trials)
+        _print("ACBandFacade", ours[n_trials])
     met = []
-    if middle := by_length.get(10_000):
+    if middle := ours.get(10_000):
         met.append(middle.milliseconds <= AIM_MILLISECONDS)
         print(f"\n10,000 trials: {middle.milliseconds:.2f} ms (aim: at most {AIM_MILLISECONDS})")
-        if long := by_length.get(100_000):
+        if long := ours.get(100_000):
             growth = long.milliseconds / middle.milliseconds
             met += [growth <= AIM_GROWTH, long.kilobytes <= AIM_KILOBYTES]
             print(f"100,000 over 10,000: {growth:.2f} × (aim: at most {AIM_GROWTH})")
@@ -100,7 +98,7 @@ def _measure(facade_name: str, n_trials: int) -> Overhead:
     with tempfile.TemporaryDirectory() as directory:
         scenario = Scenario(space, n_trials=n_trials, output_directory=Path(directory))
         facade = facades[facade_name](scenario, _target, logging_level=False)
-        process = psutil.Process(os.getpid())
+        process = psutil.Process()
         memory = process.memory_info().rss
         start = time.perf_counter()
         facade.optimize()

@@ -8,30 +8,15 @@ the same numbers, with any number of workers.
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.progress import Progress
-
-from acband_configspace.benchmark.commands.paper_grid import (
-    Job,
-    Row,
-    car_grid,
-    hyperband_grid,
-    main_grid,
-    run_jobs,
-)
-from acband_configspace.benchmark.commands.paper_space import (
-    LIMITS,
-    as_text,
-    run_searches,
-    searches,
-)
+from acband_configspace.benchmark.commands.paper_grid import Grid, Job, Row, run_jobs
+from acband_configspace.benchmark.commands.paper_space import LIMITS, as_text, run_searches
 from acband_configspace.benchmark.commands.paper_summary import (
     Cell,
     as_csv,
@@ -59,8 +44,6 @@ EXPERIMENTS = {
 #: Tables with fewer instances get a budget of three times their number: enough for AC-Band to draw
 #: hundreds of configurations, and not more than the four or five brackets of Hyperband can use.
 FEW_INSTANCES = 1000
-#: Most expensive first, so that no worker is left with a long run in the end.
-_SLOW_FIRST = ("spc", "sp", "lab", "car", "icar", "car++")
 #: How much configurations differ in the experiment spread, and whom AC-Band is compared with.
 SPREADS = (0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
 RIVALS = ("icar", "car++", "hyperband")
@@ -124,65 +107,61 @@ def run(arguments: argparse.Namespace) -> int:
     for experiment in arguments.experiment or default:
         if experiment == "space":
             _run_searches(table, arguments)
+        elif experiment == "spread":
+            seeds, workers = range(arguments.seeds), arguments.workers
+            print(f"\n{savings_by_spread(arguments.alpha, arguments.delta, seeds, workers)}")
         else:
             _run_experiment(table, experiment, arguments)
     return 0
 
 
 def _run_searches(table: RuntimeTable, arguments: argparse.Namespace) -> None:
-    wanted = searches(arguments.searches, arguments.limits, range(arguments.seeds))
-    start = time.perf_counter()
-    with _progress() as progress:
-        done = run_searches(table, wanted, workers=arguments.workers)
-        rows = list(progress.track(done, len(wanted), description="space"))
-    names = [SPACE_METHODS[name]().name for name in arguments.searches]
-    rows.sort(key=lambda row: (names.index(row.method), row.limit, row.seed))
+    start, seeds = time.perf_counter(), range(arguments.seeds)
+    rows = run_searches(
+        table, arguments.searches, arguments.limits, seeds, workers=arguments.workers
+    )
     print(f"\n{EXPERIMENTS['space']}\n\n{as_text(table, rows)}")
-    print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.workers} workers")
-    path = arguments.output / "space.csv"
-    path.write_text(as_csv(rows))
-    print(f"wrote {path}")
+    _conclude("space", rows, start, arguments)
 
 
 def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Namespace) -> None:
-    seeds, times = range(arguments.seeds), _times(table, arguments.times)
-    if experiment == "spread":
-        run_jobs_on = functools.partial(_with_progress, workers=arguments.workers)
-        print(f"\n{savings_by_spread(arguments.alpha, arguments.delta, seeds, run_jobs_on)}")
-        return
+    grid = Grid(
+        table,
+        arguments.alpha,
+        arguments.delta,
+        arguments.k,
+        arguments.eta,
+        range(arguments.seeds),
+        _times(table, arguments.times),
+    )
     if experiment == "main":
-        jobs = main_grid(
-            table,
-            arguments.methods,
-            arguments.alpha,
-            arguments.delta,
-            arguments.k,
-            arguments.eta,
-            seeds,
-            times,
-        )
-    elif experiment == "car":
-        jobs = car_grid(table, arguments.alpha, arguments.delta, arguments.k, seeds, times)
+        jobs = grid.main(arguments.methods)
     else:
-        jobs = hyperband_grid(table, arguments.eta, arguments.k, seeds, times)
+        jobs = grid.car() if experiment == "car" else grid.hyperband()
     if note := _lowered(jobs):
         print(f"\n{note}")
     start = time.perf_counter()
-    rows = _with_progress(table, jobs, experiment, arguments.workers)
+    rows = run_jobs(table, jobs, workers=arguments.workers, title=experiment)
     cells = summarise(rows)
     print(f"\n{EXPERIMENTS[experiment]}\n\n{as_table(cells)}\n\n{_counts(rows)}")
     print(f"\n{claims(cells)}" if experiment == "main" else "")
     print(f"\nCPU time of the simulations:\n{computing_times(rows)}")
-    print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.workers} workers")
-    path = arguments.output / f"{experiment}.csv"
-    path.write_text(as_csv(rows))
-    print(f"wrote {path}")
+    _conclude(experiment, rows, start, arguments)
     if find_spec("matplotlib") is None:
         print("no figure: matplotlib is not installed (the extra 'plot')")
         return
     figure = arguments.output / f"{experiment}.png"
     draw(cells, figure, f"{arguments.table} (δ = {arguments.delta:g})")
     print(f"wrote {figure}")
+
+
+def _conclude(
+    experiment: str, rows: Sequence[Any], start: float, arguments: argparse.Namespace
+) -> None:
+    print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.workers} workers")
+    path = arguments.output / f"{experiment}.csv"
+    path.write_text(as_csv(rows))
+    print(f"wrote {path}")
 
 
 def _times(table: RuntimeTable, times: int | None) -> int:
@@ -215,39 +194,18 @@ def _counts(rows: Sequence[Row]) -> str:
     return "configurations tried: " + "; ".join(said)
 
 
-def _with_progress(table: RuntimeTable, jobs: Sequence[Job], title: str, workers: int) -> list[Row]:
-    """Run the jobs, the slow ones first, and return their rows in the order of the jobs."""
-    slow = {family: place for place, family in enumerate(_SLOW_FIRST)}
-    order = sorted(
-        range(len(jobs)), key=lambda i: (slow.get(jobs[i].family, 99), jobs[i].alpha or 0, i)
-    )
-    results = run_jobs(table, [jobs[i] for i in order], workers=workers)
-    rows: list[Row | None] = [None] * len(jobs)
-    with _progress() as progress:
-        task = progress.add_task(title, total=len(jobs))
-        for number, row in results:
-            rows[order[number]] = row
-            progress.advance(task)
-    return [row for row in rows if row is not None]
-
-
-def _progress() -> Progress:
-    return Progress(transient=True, console=Console(stderr=True))
-
-
 def savings_by_spread(
     alphas: Sequence[float],
     delta: float,
     seeds: range,
-    run: Callable[[RuntimeTable, Sequence[Job], str], Sequence[Row]],
+    workers: int,
     *,
     shape: tuple[int, int] = PAPER_SHAPES["cnfuzzdd"],
     spreads: Sequence[float] = SPREADS,
 ) -> str:
     """Return, for made-up tables of each spread, what AC-Band (k = 2) saves against each rival.
 
-    And what ICAR saves if it guesses the best configurations first. ``run`` runs jobs on a table;
-    it is told what to call them.
+    And what ICAR saves if it guesses the best configurations first.
     """
     pairs = [*(("acband", rival) for rival in RIVALS), ("icar-guess", "icar")]
     names = [*RIVALS, "guessing"]
@@ -259,9 +217,8 @@ def savings_by_spread(
     ]
     for spread in spreads:
         table = synthetic_table(*shape, spread=spread)
-        methods = ("acband", "icar-guess", *RIVALS)
-        jobs = main_grid(table, methods, alphas, delta, [2], [4], seeds)
-        cells = summarise(run(table, jobs, f"spread {spread:g}"))
+        jobs = Grid(table, alphas, delta, [2], [4], seeds).main(("acband", "icar-guess", *RIVALS))
+        cells = summarise(run_jobs(table, jobs, workers=workers, title=f"spread {spread:g}"))
         figures = ("".join(f"{_saved(cells, *pair, a):8.1%}" for a in alphas) for pair in pairs)
         lines.append(f"{spread:6g}" + "".join(f"{figure:>{width}}" for figure in figures))
     return "\n".join(lines)

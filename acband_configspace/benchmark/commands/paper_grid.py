@@ -1,29 +1,25 @@
-"""The paper's experiments: which methods run, on which seeds, in parallel, and what they give."""
+"""The paper's experiments: which methods run, in which settings and with which seeds."""
 
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
 
-import numpy as np
-
+from acband_configspace.benchmark.commands.parallel import on_table
 from acband_configspace.benchmark.methods.acband import ACBand
 from acband_configspace.benchmark.methods.halving import Hyperband
-from acband_configspace.benchmark.methods.method import Method, MethodResult
-from acband_configspace.benchmark.methods.registry import METHODS, Setting, build
+from acband_configspace.benchmark.methods.method import Method
+from acband_configspace.benchmark.methods.registry import Setting, build
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.schedule import Schedule
 
-J = TypeVar("J")
-R = TypeVar("R")
 #: η with which Hyperband draws the 618 configurations of the second appendix experiment.
 TABLE_4_ETA = 8
+#: Most expensive first, so that no worker is left with a long run in the end.
+SLOW_FIRST = ("spc", "sp", "lab", "car", "icar", "car++")
 
 
 @dataclass(frozen=True)
@@ -62,66 +58,58 @@ class Row:
     """CPU seconds that the simulation took."""
 
 
-def main_grid(
-    table: RuntimeTable,
-    families: Sequence[str],
-    alphas: Sequence[float],
-    delta: float,
-    ks: Sequence[int],
-    etas: Sequence[int],
-    seeds: range,
-    times: int = 1,
-) -> list[Job]:
-    """Return the jobs of Tables 1 and 2 of the paper (and of its figures)."""
-    jobs = []
-    for family in families:
-        uses_alpha = METHODS[family].uses_alpha if family in METHODS else True
-        for alpha in alphas if uses_alpha else alphas[:1]:
-            for method in build(family, Setting(alpha, delta, ks, etas, times)):
-                key = alpha if uses_alpha else None
-                jobs += _jobs(table, method, key, seeds, family)
-    return jobs
+@dataclass(frozen=True)
+class Grid:
+    """All settings of the paper's experiments on a table."""
 
+    table: RuntimeTable
+    alphas: Sequence[float]
+    delta: float
+    ks: Sequence[int]
+    etas: Sequence[int]
+    seeds: range
+    times: int = 1
+    """AC-Band's budget in multiples of the table's instances."""
 
-def car_grid(
-    table: RuntimeTable,
-    alphas: Sequence[float],
-    delta: float,
-    ks: Sequence[int],
-    seeds: range,
-    times: int = 1,
-) -> list[Job]:
-    """Return the jobs of Table 3: AC-Band with as many configurations (N) as CAR++ draws."""
-    # Only now: numba takes a second to import, and other commands do without.
-    from acband_configspace.benchmark.methods.capsandruns import CapsAndRuns
+    def main(self, families: Sequence[str]) -> list[Job]:
+        """Return the jobs of Tables 1 and 2 of the paper (and of its figures)."""
+        jobs = []
+        for family in families:
+            for number, alpha in enumerate(self.alphas):
+                setting = Setting(alpha, self.delta, self.ks, self.etas, self.times)
+                for method in build(family, setting):
+                    if hasattr(method, "alpha"):
+                        jobs += self._jobs(method, alpha, family)
+                    elif number == 0:  # once for all α
+                        jobs += self._jobs(method, None, family)
+        return jobs
 
-    jobs = main_grid(table, ("icar", "car++", "car"), alphas, delta, ks, (), seeds)
-    for alpha in alphas:
-        n = CapsAndRuns(alpha=alpha, zeta=delta).pool_size()
-        for k in ks:
-            method = ACBand(k=k, alpha=alpha, delta=delta, n_candidates=n, times=times)
-            jobs += _jobs(table, method, alpha, seeds, "acband")
-    return jobs
+    def car(self) -> list[Job]:
+        """Return the jobs of Table 3: AC-Band with as many configurations (N) as CAR++ draws."""
+        # Only now: numba takes a second to import, and other commands do without.
+        from acband_configspace.benchmark.methods.capsandruns import CapsAndRuns
 
+        jobs = self.main(("icar", "car++", "car"))
+        for alpha in self.alphas:
+            n = CapsAndRuns(alpha=alpha, zeta=self.delta).pool_size()
+            for k in self.ks:
+                method = ACBand(k, alpha, self.delta, n_candidates=n, times=self.times)
+                jobs += self._jobs(method, alpha, "acband")
+        return jobs
 
-def hyperband_grid(
-    table: RuntimeTable, etas: Sequence[int], ks: Sequence[int], seeds: range, times: int = 1
-) -> list[Job]:
-    """Return the jobs of Table 4: AC-Band with the configurations of Hyperband (η = 8)."""
-    jobs = [
-        Job(Hyperband(eta, times=times), None, seed, "hyperband") for eta in etas for seed in seeds
-    ]
-    n = sum(Hyperband(TABLE_4_ETA).brackets(table.n_configs))
-    for k in ks:
-        jobs += _jobs(table, ACBand(k=k, n_candidates=n, times=times), None, seeds, "acband")
-    return jobs
+    def hyperband(self) -> list[Job]:
+        """Return the jobs of Table 4: AC-Band with the configurations of Hyperband (η = 8)."""
+        jobs = []
+        for eta in self.etas:
+            jobs += self._jobs(Hyperband(eta, times=self.times), None, "hyperband")
+        n = sum(Hyperband(TABLE_4_ETA).brackets(self.table.n_configs))
+        for k in self.ks:
+            jobs += self._jobs(ACBand(k, n_candidates=n, times=self.times), None, "acband")
+        return jobs
 
-
-def _jobs(
-    table: RuntimeTable, method: Method, alpha: float | None, seeds: range, family: str
-) -> list[Job]:
-    fitted = fit_to(table, method)
-    return [Job(fitted, alpha, seed, family, fitted is not method) for seed in seeds]
+    def _jobs(self, method: Method, alpha: float | None, family: str) -> list[Job]:
+        fitted = fit_to(self.table, method)
+        return [Job(fitted, alpha, seed, family, fitted is not method) for seed in self.seeds]
 
 
 def fit_to(table: RuntimeTable, method: Method) -> Method:
@@ -133,13 +121,9 @@ def fit_to(table: RuntimeTable, method: Method) -> Method:
         return method
 
     def fits(n: int | None) -> bool:
-        options: dict[str, Any] = {
-            "k": method.k,
-            "alpha": method.alpha,
-            "delta": method.delta,
-            "n_candidates": n,
-            "n_epochs": method.n_epochs,
-        }
+        names = ("k", "alpha", "delta", "n_epochs")
+        options: dict[str, Any] = {name: getattr(method, name) for name in names}
+        options["n_candidates"] = n
         enough = Schedule.minimum_budget(**options) <= method.times * table.n_instances
         return enough and Schedule.plan(10**9, **options).n_configs < table.n_configs
 
@@ -152,71 +136,28 @@ def fit_to(table: RuntimeTable, method: Method) -> Method:
     return replace(method, n_candidates=low)
 
 
-def run_jobs(
-    table: RuntimeTable, jobs: Sequence[Job], *, workers: int = 1
-) -> Iterator[tuple[int, Row]]:
-    """Run the jobs; yield the number of each with its result, as they finish."""
-    for number, (result, computing) in on_table(table, _run, jobs, workers=workers):
-        yield number, _row(table, jobs[number], result, computing)
+def run_jobs(table: RuntimeTable, jobs: Sequence[Job], *, workers: int, title: str) -> list[Row]:
+    """Run the jobs, the slow ones first; return their rows in the order of the jobs."""
+    slow = {family: place for place, family in enumerate(SLOW_FIRST)}
+    order = sorted(
+        range(len(jobs)), key=lambda i: (slow.get(jobs[i].family, 99), jobs[i].alpha or 0)
+    )
+    rows = on_table(table, _row, [jobs[i] for i in order], workers=workers, title=title)
+    return [row for _, row in sorted(zip(order, rows, strict=True), key=itemgetter(0))]
 
 
-def on_table(
-    table: RuntimeTable,
-    function: Callable[[RuntimeTable, J], R],
-    jobs: Sequence[J],
-    *,
-    workers: int,
-) -> Iterator[tuple[int, R]]:
-    """Call a function for each job; yield the number of each with its result, as they finish.
-
-    The results do not depend on the number of workers. These share one copy of the table, mapped
-    from a file.
-    """
-    if workers <= 1:
-        yield from ((number, function(table, job)) for number, job in enumerate(jobs))
-        return
-    context = multiprocessing.get_context("spawn")  # the process may have threads: never fork it
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "runtimes.npy"
-        np.save(path, np.asarray(table.runtimes))
-        known = {field.name: getattr(table, field.name) for field in fields(table)}
-        del known["runtimes"]
-        with concurrent.futures.ProcessPoolExecutor(workers, context, _open, (path, known)) as pool:
-            futures = {pool.submit(_call, function, job): i for i, job in enumerate(jobs)}
-            for future in concurrent.futures.as_completed(futures):
-                yield futures[future], future.result()
-
-
-_shared: list[RuntimeTable] = []
-
-
-def _open(path: Path, known: dict[str, Any]) -> None:
-    """Map the table into a worker's memory."""
-    _shared[:] = [RuntimeTable(np.load(path, mmap_mode="r"), **known)]
-
-
-def _call(function: Callable[[RuntimeTable, J], R], job: J) -> R:
-    return function(_shared[0], job)
-
-
-def _run(table: RuntimeTable, job: Job) -> tuple[MethodResult, float]:
+def _row(table: RuntimeTable, job: Job) -> Row:
     start = time.process_time()
     result = job.method.run(table, job.seed)
-    return result, time.process_time() - start
-
-
-def _row(table: RuntimeTable, job: Job, result: MethodResult, computing: float) -> Row:
+    computing = time.process_time() - start
+    repeated = result.cpu_time_with_repeats
     return Row(
         method=job.method.name,
         family=job.family,
         alpha=job.alpha,
         seed=job.seed,
         cpu_time=result.cpu_time,
-        cpu_time_with_repeats=(
-            result.cpu_time
-            if result.cpu_time_with_repeats is None
-            else result.cpu_time_with_repeats
-        ),
+        cpu_time_with_repeats=result.cpu_time if repeated is None else repeated,
         wall_time=result.wall_time,
         gap=table.gap_to_best(result.incumbent),
         subset_gap=table.gap_to_subset_best(result.incumbent, result.configurations),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.commands.paper_grid import on_table
+from acband_configspace.benchmark.commands.parallel import on_table
 from acband_configspace.benchmark.methods.registry import SPACE_METHODS
 from acband_configspace.benchmark.methods.space import CannotRunError
 from acband_configspace.benchmark.tables import RuntimeTable
@@ -46,22 +46,24 @@ class SearchRow:
     """Why it could not be run."""
 
 
-def searches(methods: Sequence[str], limits: Sequence[float], seeds: range) -> list[Search]:
-    """Return all that is to be run, what takes long first."""
-    ordered = sorted(methods, key=lambda name: not name.startswith("smac"))
-    return [
+def run_searches(
+    table: RuntimeTable,
+    methods: Sequence[str],
+    limits: Sequence[float],
+    seeds: range,
+    *,
+    workers: int,
+) -> list[SearchRow]:
+    """Search with each method, limit and seed; return the rows in that order."""
+    wanted = [
         Search(method, limit, seed)
-        for method in ordered
+        for method in sorted(methods, key=lambda name: not name.startswith("smac"))  # slow first
         for limit in sorted(limits, reverse=True)
         for seed in seeds
     ]
-
-
-def run_searches(
-    table: RuntimeTable, wanted: Sequence[Search], *, workers: int = 1
-) -> Iterator[SearchRow]:
-    """Run them; yield their rows as they finish."""
-    return (row for _, row in on_table(table, _row, wanted, workers=workers))
+    rows = on_table(table, _row, wanted, workers=workers, title="space")
+    names = [SPACE_METHODS[name].name for name in methods]
+    return sorted(rows, key=lambda row: (names.index(row.method), row.limit, row.seed))
 
 
 @functools.lru_cache(maxsize=1)
@@ -74,7 +76,7 @@ def _surrogate(table: RuntimeTable) -> tuple[Surrogate, float, float]:
 
 def _row(table: RuntimeTable, search: Search) -> SearchRow:
     surrogate, best, median = _surrogate(table)
-    method = SPACE_METHODS[search.method]()
+    method = SPACE_METHODS[search.method]
     place = (method.name, search.limit, search.seed)
     try:
         found = method.run(surrogate, cpu_limit=search.limit * median, seed=search.seed)

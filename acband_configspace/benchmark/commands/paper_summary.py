@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 METRICS = ("cpu_time", "gap", "subset_gap", "r_delta", "cpu_time_with_repeats")
-#: A group of columns is at least as wide as its title.
-NARROWEST = 22
 _COLOURS = {
     "acband": "tab:blue",
     "hyperband": "tab:orange",
@@ -48,11 +46,7 @@ class Cell:
     method: str
     family: str
     alpha: float | None
-    n_configs: int
-    n_instances: int
     metrics: dict[str, Statistics]
-    computing: float
-    """CPU seconds a simulated run took, on average."""
 
 
 def summarise(rows: Iterable[Row]) -> list[Cell]:
@@ -60,25 +54,24 @@ def summarise(rows: Iterable[Row]) -> list[Cell]:
     groups: dict[tuple[str, float | None], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.method, row.alpha), []).append(row)
-    return [_cell(group) for group in groups.values()]
-
-
-def _cell(rows: Sequence[Row]) -> Cell:
-    first = rows[0]
-    return Cell(
-        first.method,
-        first.family,
-        first.alpha,
-        round(np.mean([row.n_configs for row in rows])),
-        round(np.mean([row.n_instances for row in rows])),
-        {name: _statistics([getattr(row, name) for row in rows]) for name in METRICS},
-        float(np.mean([row.computing for row in rows])),
-    )
+    cells = []
+    for (method, alpha), group in groups.items():
+        metrics = {name: _statistics([getattr(row, name) for row in group]) for name in METRICS}
+        cells.append(Cell(method, group[0].family, alpha, metrics))
+    return cells
 
 
 def _statistics(values: Sequence[float]) -> Statistics:
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     return Statistics(float(np.mean(values)), deviation, deviation / float(np.sqrt(len(values))))
+
+
+def by_alpha(cells: Sequence[Cell]) -> dict[float | None, list[Cell]]:
+    """Return the cells of each α, and with them those for any; if there is no α, these for None."""
+    fixed = [cell for cell in cells if cell.alpha is None]
+    alphas = sorted({cell.alpha for cell in cells if cell.alpha is not None}, reverse=True)
+    own = {alpha: [cell for cell in cells if cell.alpha == alpha] for alpha in alphas}
+    return {alpha: some + fixed for alpha, some in own.items()} or {None: fixed}
 
 
 def pareto_front(cells: Sequence[Cell]) -> list[Cell]:
@@ -106,17 +99,14 @@ def as_table(cells: Sequence[Cell]) -> str:
     """
     columns = _columns(cells)
     alphas = sorted({c.alpha for c in cells if c.alpha is not None}, reverse=True)
+    named = {(cell.method, cell.alpha): cell for cell in cells}
+    of_alpha: dict[float | None, str] = {alpha: f"α = {alpha:g}" for alpha in alphas}
     blocks = []
-    if alphas:
-        named = {(c.method, c.alpha): c for c in cells if c.alpha is not None}
-        methods = list(dict.fromkeys(method for method, _ in named))
-        wanted = [[named.get((method, alpha)) for alpha in alphas] for method in methods]
-        heads = [f"α = {alpha:g}" for alpha in alphas]
-        blocks.append(_block(columns, heads, methods, wanted))
-    rest = [cell for cell in cells if cell.alpha is None]
-    if rest:
-        names = [cell.method for cell in rest]
-        blocks.append(_block(columns, ["any α"], names, [[c] for c in rest]))
+    for heads in (of_alpha, {None: "any α"}):
+        methods = dict.fromkeys(cell.method for cell in cells if cell.alpha in heads)
+        if methods:
+            rows = {name: [named.get((name, alpha)) for alpha in heads] for name in methods}
+            blocks.append(_block(columns, [*heads.values()], rows))
     return "\n\n".join(blocks)
 
 
@@ -148,32 +138,27 @@ def _columns(cells: Sequence[Cell]) -> list[_Column]:
 def _block(
     columns: Sequence[_Column],
     heads: Sequence[str],
-    methods: Sequence[str],
-    cells: Sequence[Sequence[Cell | None]],
+    methods: Mapping[str, Sequence[Cell | None]],
 ) -> str:
-    width = 16 * len(heads)
-    label = max(len("Method"), *map(len, methods))
-    title = " " * label + "".join(f" |{c.title:^{max(width, NARROWEST)}}" for c in columns)
-    head = " " * label + "".join(" |" + _fill(heads, "^", width) for _ in columns)
-    greek = "Method".ljust(label) + "".join(
-        " |" + _fill(["      µ       σ "] * len(heads), ">", width) for _ in columns
+    lines = [
+        ["", *(column.title for column in columns)],
+        ["", *["".join(f"{head:^16}" for head in heads)] * len(columns)],
+        ["Method", *["      µ       σ " * len(heads)] * len(columns)],
+    ]
+    for name, cells in methods.items():
+        numbers = ("".join(_number(cell, column) for cell in cells) for column in columns)
+        lines.append([name, *numbers])
+    widths = [max(map(len, texts)) for texts in zip(*lines, strict=True)]
+    lines.insert(3, ["-" * width for width in widths])
+    return "\n".join(
+        " | ".join(f"{text:{width}}" for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
     )
-    lines = [title, head, greek, "-" * len(greek)]
-    for name, row in zip(methods, cells, strict=True):
-        line = name.ljust(label)
-        for column in columns:
-            line += " |" + _fill([_number(cell, column) for cell in row], ">", width)
-        lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
-def _fill(texts: Sequence[str], align: str, group: int) -> str:
-    return f"{''.join(f'{text:{align}16}' for text in texts):<{max(group, NARROWEST)}}"
 
 
 def _number(cell: Cell | None, column: _Column) -> str:
     if cell is None:
-        return "-"
+        return f"{'-':>16}"
     statistics = cell.metrics[column.metric]
     mean, deviation = statistics.mean / column.scale, statistics.deviation / column.scale
     return f"{mean:8.{column.digits}f}{deviation:8.{column.digits}f}"
@@ -204,15 +189,14 @@ def as_csv(rows: Sequence[Any]) -> str:
 def claims(cells: Sequence[Cell]) -> str:
     """Say for each α which methods form the Pareto front, and what AC-Band saves and loses."""
     lines = []
-    fixed = [cell for cell in cells if cell.alpha is None]
-    for alpha in sorted({c.alpha for c in cells if c.alpha is not None}, reverse=True):
-        here = [cell for cell in cells if cell.alpha == alpha] + fixed
+    for alpha, here in by_alpha(cells).items():
+        if alpha is None:
+            continue
         front = ", ".join(cell.method for cell in pareto_front(here))
         lines.append(f"α = {alpha:g}: Pareto front (cheapest first): {front}")
         ours = next((cell for cell in here if cell.method == "AC-Band k=2"), None)
-        for other in here if ours else ():
-            if other.family in ("icar", "car", "car++", "hyperband"):
-                assert ours is not None
+        for other in here:
+            if ours and other.family in ("icar", "car", "car++", "hyperband"):
                 saved = 1 - ours.metrics["cpu_time"].mean / other.metrics["cpu_time"].mean
                 worse = ours.metrics["gap"].mean - other.metrics["gap"].mean
                 lines.append(
@@ -243,16 +227,13 @@ def draw(cells: Sequence[Cell], path: str | os.PathLike[str], title: str) -> Non
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    known = sorted({c.alpha for c in cells if c.alpha is not None}, reverse=True)
-    alphas: list[float | None] = [*known] or [None]
-    fixed = [cell for cell in cells if cell.alpha is None]
-    figure = Figure(figsize=(4.8 * len(alphas) + 1.6, 4.4), layout="constrained")
+    shown = by_alpha(cells)
+    figure = Figure(figsize=(4.8 * len(shown) + 1.6, 4.4), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(alphas), squeeze=False, sharex=True, sharey=True)[0]
+    panels = figure.subplots(1, len(shown), squeeze=False, sharex=True, sharey=True)[0]
     unit, seconds = time_unit(cells)
-    for axes, alpha in zip(panels, alphas, strict=True):
-        own = [c for c in cells if c.alpha == alpha and alpha is not None]
-        _draw_panel(axes, own + fixed, seconds)
+    for axes, (alpha, here) in zip(panels, shown.items(), strict=True):
+        _draw_panel(axes, here, seconds)
         axes.set_title("" if alpha is None else f"α = {alpha:g}")
         axes.set_xlabel(f"CPU time ({unit})")
     handles, labels = panels[-1].get_legend_handles_labels()

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from acband_configspace.running import CommandTarget, PythonTarget, RaceReport, RaceSpec, RaceTrack
+from acband_configspace.running import CommandTarget, PythonTarget, RaceSpec, RaceTrack
 from acband_configspace.running.targets import Target
 
 RACER_COUNTS = (2, 4, 8)
@@ -103,7 +103,8 @@ def _measure(kind: str, target: Target, aim: float, racers: int, races: int) -> 
             if report.winner != number % racers:
                 raise RuntimeError(f"the wrong racer won: {report}")
             beyond.append(elapsed - report.racers[report.winner].time)
-            stopping.append(_stopping_time(report, report.winner))
+            ends = [racer.started + racer.time for racer in report.racers]
+            stopping.append(max(ends) - ends[report.winner])  # of the last loser's process tree
     name = f"{racers} {kind}"
     return [
         Figure(f"{name}: race beyond the winner's time, median", _ms(beyond), "ms", aim),
@@ -113,12 +114,6 @@ def _measure(kind: str, target: Target, aim: float, racers: int, races: int) -> 
 
 def _ms(seconds: list[float]) -> float:
     return 1000 * statistics.median(seconds)
-
-
-def _stopping_time(report: RaceReport, winner: int) -> float:
-    """Return the seconds from the winner's end to the end of the last loser's process tree."""
-    ends = [racer.started + racer.time for racer in report.racers]
-    return max(ends) - ends[winner]
 
 
 def _measure_watching() -> list[Figure]:

@@ -19,23 +19,20 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.benchmark.methods.method import MethodResult, Numbers, drawn_order
+from acband_configspace.benchmark.methods.method import MethodResult, Times
+from acband_configspace.benchmark.simulation import Numbers, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
 Runtimes = npt.NDArray[Any]
 
 # Places in an account's totals.
 CPU_TIME, CPU_TIME_WITH_REPEATS, LAST_RUN = 0, 1, 2
 
-IS_COMPILED = importlib.util.find_spec("numba") is not None
-
 
 def compiled(function: Function) -> Function:
     """Return the function compiled to machine code if numba is there; kept for the next start."""
-    if not IS_COMPILED:
+    if importlib.util.find_spec("numba") is None:
         return function
     numba: Any = importlib.import_module("numba")
     result: Function = numba.njit(cache=True)(function)
@@ -61,10 +58,10 @@ class Account(NamedTuple):
 
     paid: Runtimes
     """The longest run paid for, for each configuration and each instance of the table."""
-    paid_runs: Floats
+    paid_runs: Times
     """The same for each configuration's first runs, by number: the runs that are ever resumed in
     the account where instances that come again are fresh ones."""
-    totals: Floats
+    totals: Times
     """CPU time, CPU time with repeats, and the highest number of a run."""
 
 

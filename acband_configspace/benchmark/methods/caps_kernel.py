@@ -13,15 +13,16 @@ import numpy.typing as npt
 
 from acband_configspace.benchmark.methods.account import (
     Account,
-    Floats,
     Runtimes,
-    Whole,
     compiled,
     pay,
     runtime_of,
 )
+from acband_configspace.benchmark.methods.method import Times
+from acband_configspace.benchmark.simulation import Numbers
 
 Records = npt.NDArray[Any]
+Interval = tuple[float, float]
 
 # What a thread is doing.
 MEASURING, RACING, PAUSED, REJECTED, ACCEPTED = 1, 2, 3, 4, 5
@@ -82,9 +83,9 @@ class Race(NamedTuple):
     runtimes: Runtimes
     """A row for each thread."""
     threads: Records
-    pending: Whole
+    pending: Numbers
     """For each thread the instances of its first phase, in the order of their turns."""
-    shared: Floats
+    shared: Times
     account: Account
 
 
@@ -98,6 +99,17 @@ def new_race(runtimes: Runtimes, n_measured: int, account: Account) -> Race:
     threads["upper"] = threads["mean"] = np.inf
     pending = np.tile(np.arange(n_measured), (n, 1))
     return Race(runtimes, threads, pending, np.array([np.inf, -1.0]), account)
+
+
+@compiled
+def bernstein(total: float, squares: float, n: int, cap: float, log_term: float) -> Interval:
+    """Return the mean of n runs up to the cap, and how far the true one may be from it.
+
+    The empirical Bernstein bound, as their code has it.
+    """
+    mean = total / n
+    variance = max(squares / n - mean * mean, 0.0)
+    return mean, np.sqrt(2.0 * variance * log_term / n) + 3.0 * cap * log_term / n
 
 
 @compiled
@@ -161,12 +173,11 @@ def race_step(race: Race, rules: Rules, i: int, pauses: bool) -> None:
 
 @compiled
 def bound_mean(race: Race, rules: Rules, i: int, n: int, pauses: bool) -> None:
-    """Bound the mean after n runs (empirical Bernstein); reject, accept or pause the thread."""
+    """Bound the mean after n runs; reject, accept or pause the thread."""
     thread = race.threads[i]
-    mean = thread["total"] / n
-    variance = max(thread["squares"] / n - mean * mean, 0.0)
-    x = thread["log_term"]
-    confidence = np.sqrt(2.0 * variance * x / n) + 3.0 * thread["cap"] * x / n
+    mean, confidence = bernstein(
+        thread["total"], thread["squares"], n, thread["cap"], thread["log_term"]
+    )
     thread["lower"], thread["upper"] = mean - confidence, mean + confidence
     upper = thread["upper"]
     if n == rules.n_measured + 1 and confidence > mean:  # their code: T ≤ 2 × mean by now
@@ -183,7 +194,7 @@ def bound_mean(race: Race, rules: Rules, i: int, n: int, pauses: bool) -> None:
 
 
 @compiled
-def run_threads(race: Race, rules: Rules, members: Whole, pauses: bool) -> int:
+def run_threads(race: Race, rules: Rules, members: Numbers, pauses: bool) -> int:
     """Let the threads take turns, a step each, until all are done; return the one left, or -1.
 
     Unless threads pause, the run ends as well when all others are known to be worse than the only
@@ -215,7 +226,7 @@ def run_threads(race: Race, rules: Rules, members: Whole, pauses: bool) -> int:
 
 
 @compiled
-def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Whole:
+def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Numbers:
     """Let all threads take turns until enough have measured their cap; return these, in order.
 
     Their code for "guess the best configurations". A thread that has its cap goes on with its
@@ -240,45 +251,24 @@ def first_with_a_cap(race: Race, rules: Rules, n_wanted: int) -> Whole:
 
 
 @compiled
-def precheck(race: Race, rules: Rules, i: int, n_checked: int, log_term: float) -> bool:
+def precheck(race: Race, rules: Rules, i: int, log_term: float) -> bool:
     """Return whether a configuration may still be better than T (ICAR, Algorithm 4, PreCheck).
 
-    ``n_checked`` is b'. The cap is that of 80 % of b' runs, given up at 1.9 b' T; the mean is
-    taken over b' further ones, up to 2.99 b' T.
+    The cap is measured on b' runs; the mean is taken over b' further ones, up to 2.99 b' T.
     """
-    pending = np.arange(n_checked)
-    n_pending, work, cap = n_checked, 0.0, 0.0
-    n_missing = int(np.ceil(0.8 * n_checked))
-    before = 0.0
-    while n_missing > 0:
-        limit, n_kept = before + rules.work_step, 0
-        for turn in range(n_pending):
-            instance = pending[turn]
-            seconds = runtime_of(race.runtimes, i, instance, rules.cutoff)
-            elapsed = min(seconds, limit)
-            pay(race.account, i, instance, before, elapsed)
-            work += elapsed - before
-            if work >= 1.9 * n_checked * race.shared[BOUND]:
-                return False
-            if seconds < limit or limit >= rules.cutoff:
-                cap = max(cap, elapsed)
-                n_missing -= 1
-                if n_missing == 0:
-                    break
-            else:
-                pending[n_kept] = instance
-                n_kept += 1
-        n_pending, before = n_kept, limit
+    thread = race.threads[i]
+    while thread["state"] == MEASURING:
+        measure_step(race, rules, i)
+    if thread["state"] == REJECTED:
+        return False
     total, squares, n = 0.0, 0.0, 0
-    for instance in range(n_checked, 2 * n_checked):
-        elapsed = min(runtime_of(race.runtimes, i, instance, rules.cutoff), cap)
+    for instance in range(rules.n_measured, 2 * rules.n_measured):
+        elapsed = min(runtime_of(race.runtimes, i, instance, rules.cutoff), thread["cap"])
         pay(race.account, i, instance, 0.0, elapsed)
         total += elapsed
         squares += elapsed * elapsed
         n += 1
-        if total > 2.99 * n_checked * race.shared[BOUND]:
+        if total > 2.99 * rules.n_measured * race.shared[BOUND]:
             break
-    mean = total / n
-    deviation = np.sqrt(max(squares / n - mean * mean, 0.0))
-    confidence = deviation * np.sqrt(2.0 * log_term / n) + 3.0 * cap * log_term / n
+    mean, confidence = bernstein(total, squares, n, thread["cap"], log_term)
     return bool(mean - confidence <= race.shared[BOUND])

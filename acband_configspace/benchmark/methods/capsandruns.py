@@ -16,7 +16,8 @@ from acband_configspace.benchmark.methods.account import (
     new_account,
     result_from,
 )
-from acband_configspace.benchmark.methods.method import MethodResult, Numbers, check_probabilities
+from acband_configspace.benchmark.methods.method import MethodResult, check_probabilities
+from acband_configspace.benchmark.simulation import Numbers
 from acband_configspace.benchmark.tables import RuntimeTable
 
 #: δ of CapsAndRuns, the share of instances that may be capped, in the experiments of Weisz et al.
@@ -201,11 +202,16 @@ class ImpatientCapsAndRuns:
         return alone
 
     def _passing(self, race: kernel.Race, rules: kernel.Rules, members: Numbers) -> Numbers:
-        """Return those that pass the precheck; the owner of the bound T always does."""
+        """Return those that pass the precheck; the owner of the bound T always does.
+
+        It has a cap of its own, that of 80 % of b' runs, and gives up at 1.9 b' T.
+        """
+        n = self._n_checked
+        rules = rules._replace(n_measured=n, n_to_complete=math.ceil(0.8 * n), reject_factor=1.9)
+        check = kernel.new_race(race.runtimes, n, race.account)._replace(shared=race.shared)
         log_term = math.log(3 * len(self.batch_ends()) / self._failure)
         passed = [
-            i == race.shared[kernel.BOUND_OWNER]
-            or kernel.precheck(race, rules, i, self._n_checked, log_term)
+            i == race.shared[kernel.BOUND_OWNER] or kernel.precheck(check, rules, i, log_term)
             for i in members
         ]
         kept: Numbers = members[np.array(passed, dtype=bool)]

@@ -10,7 +10,12 @@ from ConfigSpace import Configuration
 
 from acband_configspace.benchmark.methods.space import Found, Runs, active, listed
 from acband_configspace.benchmark.tables.surrogate import Surrogate
-from acband_configspace.core.checks import whole_number
+
+# The parameters of its experiments.
+POPULATION, TOURNAMENT = 100, 8
+N_GENERATIONS, MAX_AGE = 100, 3
+#: How likely a value mutates; numbers by a normal step of a tenth of their range.
+MUTATION = 0.1
 
 
 @dataclass(frozen=True)
@@ -28,16 +33,6 @@ class GGA:
     """
 
     name: ClassVar[str] = "GGA"
-    population: int = 100
-    tournament: int = 8
-    n_generations: int = 100
-    max_age: int = 3
-    mutation: float = 0.1
-    """How likely a value mutates; numbers by a normal step of a tenth of their range."""
-
-    def __post_init__(self) -> None:
-        whole_number("population", self.population, at_least=4)
-        whole_number("tournament", self.tournament, at_least=2)
 
     def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
         """Breed until the CPU time is used up."""
@@ -45,72 +40,65 @@ class GGA:
         rng = np.random.default_rng([seed, 6])
         space = surrogate.space
         space.seed(seed)
-        half = self.population // 2
+        half = POPULATION // 2
         drawn = space.sample_configuration(2 * half)
         competitive = [space.get_default_configuration(), *drawn[1:half]]
         others = drawn[half:]
         # Born evenly over the last generations: each of them sees as many leave.
-        ages = [np.arange(half) % self.max_age for _ in range(2)]
+        ages = [np.arange(half) % MAX_AGE for _ in range(2)]
         best = competitive[0]
-        for generation in range(self.n_generations):
-            instances = range(self._n_instances(generation, runs.n_instances))
-            winners, leader = self._compete(competitive, instances, runs, rng)
-            if leader is not None:
-                best = leader
+        for generation in range(N_GENERATIONS):
+            share = min(1.0, (generation + 1) / (0.75 * N_GENERATIONS))
+            instances = range(max(1, round(share * runs.n_instances)))
+            winners = _winners(competitive, instances, runs, rng)
             if runs.is_over:
                 break
+            best = winners[0]
             for gender, members in enumerate((competitive, others)):
                 ages[gender] += 1
-                for place in np.flatnonzero(ages[gender] >= self.max_age):
+                for place in np.flatnonzero(ages[gender] >= MAX_AGE):
                     mother = winners[rng.integers(len(winners))]
                     father = others[rng.integers(half)]
-                    members[place] = self._child(mother, father, surrogate, rng)
+                    members[place] = _child(mother, father, surrogate, rng)
                     ages[gender][place] = 0
         return runs.found(best)
 
-    def _n_instances(self, generation: int, n_all: int) -> int:
-        share = min(1.0, (generation + 1) / (0.75 * self.n_generations))
-        return max(1, round(share * n_all))
 
-    def _compete(
-        self, members: list[Configuration], instances: range, runs: Runs, rng: np.random.Generator
-    ) -> tuple[list[Configuration], Configuration | None]:
-        """Return the winners of all tournaments, and the fastest; None if time was up before."""
-        order = rng.permutation(len(members))
-        winners: list[tuple[float, int]] = []
-        for start in range(0, len(order), self.tournament):
-            group = order[start : start + self.tournament]
-            totals = {
-                int(i): float(sum(runs.surrogate.runtimes(members[i])[runs.columns(instances)]))
-                for i in group
-            }
-            winner = min(totals, key=lambda i: totals[i])
-            for i in totals:  # all stop when the first has solved them all
-                left = totals[winner]
-                for instance in instances:
-                    if left > 0:
-                        left -= runs.run(members[i], instance, limit=left)[0]
-            if runs.is_over:
-                break
-            winners.append((totals[winner], winner))
-        ranked = [members[i] for _, i in sorted(winners)]
-        return ranked, ranked[0] if ranked and not runs.is_over else None
+def _winners(
+    members: list[Configuration], instances: range, runs: Runs, rng: np.random.Generator
+) -> list[Configuration]:
+    """Return the winners of all tournaments that came to an end in time, the fastest first."""
+    order = rng.permutation(len(members))
+    winners: list[tuple[float, int]] = []
+    for start in range(0, len(order), TOURNAMENT):
+        totals = {
+            int(i): float(sum(runs.surrogate.runtimes(members[i])[runs.columns(instances)]))
+            for i in order[start : start + TOURNAMENT]
+        }
+        winner = min(totals, key=lambda i: totals[i])
+        for i in totals:  # all stop when the first has solved them all
+            left = totals[winner]
+            for instance in instances:
+                if left > 0:
+                    left -= runs.run(members[i], instance, limit=left)[0]
+        if runs.is_over:
+            break
+        winners.append((totals[winner], winner))
+    return [members[i] for _, i in sorted(winners)]
 
-    def _child(
-        self,
-        mother: Configuration,
-        father: Configuration,
-        surrogate: Surrogate,
-        rng: np.random.Generator,
-    ) -> Configuration:
-        values: dict[str, Any] = {}
-        for name, parameter in surrogate.space.items():
-            parents = [parent[name] for parent in (mother, father) if name in parent]
-            value = parents[rng.integers(len(parents))] if parents else parameter.default_value
-            if rng.random() < self.mutation:
-                value = _mutated(parameter, value, rng)
-            values[name] = value
-        return active(surrogate, values)
+
+def _child(
+    mother: Configuration, father: Configuration, surrogate: Surrogate, rng: np.random.Generator
+) -> Configuration:
+    """Return one that takes each value from either parent, or one that has mutated."""
+    values: dict[str, Any] = {}
+    for name, parameter in surrogate.space.items():
+        parents = [parent[name] for parent in (mother, father) if name in parent]
+        value = parents[rng.integers(len(parents))] if parents else parameter.default_value
+        if rng.random() < MUTATION:
+            value = _mutated(parameter, value, rng)
+        values[name] = value
+    return active(surrogate, values)
 
 
 def _mutated(parameter: Any, value: Any, rng: np.random.Generator) -> Any:

@@ -6,19 +6,23 @@ With a budget as Brandt et al. (2023) adapt them, and anytime, within a limit of
 from __future__ import annotations
 
 import abc
+import bisect
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.anytime import AnytimeResult, PaidSearch, Spending
 from acband_configspace.benchmark.methods.method import (
+    AnytimeMethod,
     MethodResult,
-    Numbers,
+    Spending,
+    Times,
     candidates,
-    drawn_order,
 )
+from acband_configspace.benchmark.simulation import Numbers, SimulatedRun, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import whole_number
 
@@ -33,17 +37,6 @@ class Rung:
 
     n_configs: int
     n_instances: int
-
-
-@dataclass(frozen=True)
-class Bracket:
-    """What one bracket found and cost."""
-
-    winner: int
-    mean: float
-    """The winner's mean runtime on the instances of the last rung."""
-    cpu_time: float
-    configurations: Numbers
 
 
 def rungs(n_configs: int, n_instances: int, eta: int, halvings: int) -> list[Rung]:
@@ -74,28 +67,36 @@ def equal_rungs(n_configs: int, n_instances: int, eta: int, halvings: int) -> li
     ]
 
 
-def run_bracket(
-    table: RuntimeTable, rows: Numbers, columns: Numbers, steps: list[Rung], eta: int
-) -> Bracket:
-    """Run a bracket: all configurations of a rung on the same instances, mean runtime as loss.
+def climb(
+    rows: Numbers, columns: Numbers, steps: list[Rung], spending: Spending
+) -> Iterator[tuple[Numbers, Times, int]]:
+    """Run the rungs of a bracket, all configurations of a rung on the same instances.
 
-    Instances that a configuration has already seen are not paid again: a rung runs on the
-    r_i - r_(i-1) further ones ("adjust the calculation of r_i to account for instances that were
-    already seen"). Runs are not capped at another configuration's time.
+    Yields after each rung who has come to its end, the sums of their run times, and on how many
+    instances these rest. Instances that a configuration has already seen are not paid again: a rung
+    runs on the r_i - r_(i-1) further ones ("adjust the calculation of r_i to account for instances
+    that were already seen"). Runs are not capped at another configuration's time.
     """
-    totals = np.zeros(len(rows))
-    alive = np.arange(len(rows))
-    seen, cpu_time = 0, 0.0
-    for number, step in enumerate(steps):
+    alive, sums, seen = rows, np.zeros(len(rows)), 0
+    for step in steps:
+        kept = np.argsort(sums, kind="stable")[: step.n_configs]
         block = columns[seen : step.n_instances]
-        for i in alive:
-            times = np.minimum(table.runtimes[rows[i], block], table.cutoff)
-            totals[i] += times.sum(dtype=float)
-        cpu_time = float(totals.sum())
-        seen = max(seen, step.n_instances)
-        n_kept = max(1, step.n_configs // eta) if number < len(steps) - 1 else 1
-        alive = alive[np.argsort(totals[alive], kind="stable")[:n_kept]]
-    return Bracket(int(rows[alive[0]]), totals[alive[0]] / max(seen, 1), cpu_time, rows)
+        alive, seen = alive[kept], max(seen, step.n_instances)
+        times = spending.times(alive[:, None], block[None, :])
+        n_runs = spending.pay(times.ravel())
+        n_done = n_runs // len(block) if len(block) else len(alive)
+        sums = sums[kept] + times.sum(axis=1)
+        yield alive[:n_done], sums[:n_done], seen
+        if spending.is_over:
+            return
+
+
+def winner_of(
+    rows: Numbers, columns: Numbers, steps: list[Rung], spending: Spending
+) -> tuple[float, int]:
+    """Return the least mean run time on all instances of a bracket, and the row that has it."""
+    *_, (left, sums, n_instances) = climb(rows, columns, steps, spending)
+    return float(sums.min()) / n_instances, int(left[sums.argmin()])
 
 
 @dataclass(frozen=True)
@@ -124,18 +125,19 @@ class SuccessiveHalving:
         """Run one bracket."""
         n_configs = min(candidates(self.alpha, self.delta), table.n_configs)
         rows, columns = drawn_order(table, seed)
-        halvings = _log(n_configs, self.eta)
+        rows = rows[:n_configs]
         steps = (equal_rungs if self.equal_rounds else rungs)(
-            n_configs, table.n_instances, self.eta, halvings
+            n_configs, table.n_instances, self.eta, _log(n_configs, self.eta)
         )
-        found = run_bracket(table, rows[:n_configs], columns, steps, self.eta)
+        spending = Spending(table, cpu_limit=math.inf)
+        _, winner = winner_of(rows, columns, steps, spending)
         return MethodResult(
-            found.winner,
-            found.cpu_time,
-            found.cpu_time,
+            winner,
+            spending.cpu_time,
+            spending.cpu_time,
             n_configs,
             steps[-1].n_instances,
-            tuple(found.configurations.tolist()),
+            tuple(rows.tolist()),
         )
 
 
@@ -159,12 +161,10 @@ class Hyperband:
     """
 
     eta: int = 4
-    n_max: int = PAPER_N_MAX
     times: int = 1
 
     def __post_init__(self) -> None:
         whole_number("eta", self.eta, at_least=2)
-        whole_number("n_max", self.n_max, at_least=1)
         whole_number("times", self.times, at_least=1)
 
     @property
@@ -174,7 +174,7 @@ class Hyperband:
 
     def brackets(self, n_available: int) -> list[int]:
         """Return how many configurations each bracket draws, from s_max down to 0."""
-        s_max = math.ceil(math.log(self.n_max, self.eta) - 1e-9)
+        s_max = math.ceil(math.log(PAPER_N_MAX, self.eta) - 1e-9)
         while True:
             sizes = hyperband_sizes(s_max, self.eta)
             if s_max == 0 or sum(sizes) <= n_available:
@@ -188,20 +188,20 @@ class Hyperband:
         budget = self.times * table.n_instances
         resource = min(max(1, budget // (s_max + 1)), table.n_instances)
         rows, columns = drawn_order(table, seed)
-        brackets, used = [], 0
+        spending = Spending(table, cpu_limit=math.inf)
+        winners, used = [], 0
         for number, size in enumerate(sizes):
             drawn = rows[used : used + size]
             used += size
             steps = rungs(len(drawn), resource, self.eta, s_max - number)
             place = np.arange(number * resource, (number + 1) * resource)
             own = columns[place % table.n_instances]
-            brackets.append(run_bracket(table, drawn, own, steps, self.eta))
-        best = min(brackets, key=lambda bracket: bracket.mean)
-        cpu_time = sum(bracket.cpu_time for bracket in brackets)
+            winners.append(winner_of(drawn, own, steps, spending))
+        _, best = min(winners, key=lambda winner: winner[0])
         return MethodResult(
-            best.winner,
-            cpu_time,
-            cpu_time,
+            best,
+            spending.cpu_time,
+            spending.cpu_time,
             used,
             min(table.n_instances, resource * len(sizes)),
             tuple(rows[:used].tolist()),
@@ -217,23 +217,48 @@ def _log(number: int, base: int) -> int:
 
 
 @dataclass(frozen=True)
-class _InBrackets(PaidSearch):
-    """What searches in brackets until a limit of CPU time or of trials."""
+class _InBrackets(AnytimeMethod):
+    """What searches in brackets, each on new configurations, until a limit of time or of trials."""
 
-    eta: int = 3
-
-    def __post_init__(self) -> None:
-        whole_number("eta", self.eta, at_least=2)
-
-    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
-        """Play brackets, each on new configurations, and return the best of all."""
-        brackets = _Brackets(table, spending, seed)
-        self._play(brackets, table, spending.most_trials)
-        return brackets.result()
+    eta: ClassVar[int] = 3
+    """As in SMAC's facade for Hyperband."""
 
     @abc.abstractmethod
-    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
-        """Play brackets until the books say that it is over."""
+    def _bracket(
+        self, number: int, table: RuntimeTable, n_left: int, n_trials: int | None
+    ) -> list[Rung]:
+        """Return the rungs of a bracket of at most so many configurations; none if it is over."""
+
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
+        """Play brackets, and keep the best of all of them."""
+        rows, columns = drawn_order(table, seed)
+        n_seen = np.zeros(table.n_configs, dtype=np.int64)
+        leader: int | None = None
+        n_drawn = 0
+
+        def leads(row: int) -> bool:
+            """Return whether it is better on as many instances as the leader has."""
+            if leader is None:
+                return True
+            shared = columns[: n_seen[leader]]
+            own, best = (spending.times(r, shared).sum() for r in (row, leader))
+            return bool(n_seen[row] >= len(shared) and own < best)
+
+        for number in itertools.count():
+            n_left = len(rows) - n_drawn
+            if spending.is_over or n_left == 0:
+                break
+            steps = self._bracket(number, table, n_left, spending.most_trials)
+            if not steps:
+                break
+            drawn = rows[n_drawn : n_drawn + steps[0].n_configs]
+            n_drawn += len(drawn)
+            for done, sums, n_instances in climb(drawn, columns, steps, spending):
+                n_seen[done] = n_instances
+                if len(done) and leads(best := int(done[sums.argmin()])):
+                    leader = best
+                    spending.lead(leader)
+        return spending.result(int((n_seen > 0).sum()), int(rows[0]))
 
 
 @dataclass(frozen=True)
@@ -251,14 +276,12 @@ class AnytimeHalving(_InBrackets):
         """With its η."""
         return f"SH η={self.eta}"
 
-    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
-        if n_trials is not None:
-            brackets.play(self.bracket(self.largest(table, n_trials), table.n_instances))
-            return
-        size = self.eta
-        while brackets.go_on():
-            brackets.play(self.bracket(min(size, brackets.n_left), table.n_instances))
-            size *= self.eta
+    def _bracket(
+        self, number: int, table: RuntimeTable, n_left: int, n_trials: int | None
+    ) -> list[Rung]:
+        if n_trials is None:
+            return self.bracket(min(self.eta ** (number + 1), n_left), table.n_instances)
+        return [] if number else self.bracket(self.largest(table, n_trials), table.n_instances)
 
     def bracket(self, n_configs: int, n_instances: int) -> list[Rung]:
         """Return the rungs of a bracket; the last one leaves a winner."""
@@ -278,11 +301,8 @@ class AnytimeHalving(_InBrackets):
                 for step, seen in zip(steps, before, strict=False)
             )
 
-        low, high = 1, min(n_trials, table.n_configs)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if trials(middle) <= n_trials else (low, middle - 1)
-        return low
+        sizes = range(1, min(n_trials, table.n_configs) + 1)
+        return max(1, bisect.bisect_right(sizes, n_trials, key=trials))
 
 
 @dataclass(frozen=True)
@@ -290,7 +310,7 @@ class AnytimeHyperband(_InBrackets):
     """Hyperband (Li et al., 2018) with the instance as the unit of its resource.
 
     R is the number of instances, s_max = ⌊log_η R⌋; the brackets s_max, …, 0 follow one another,
-    again and again, with new configurations. η is 3 as in SMAC's facade.
+    again and again, with new configurations.
     """
 
     @property
@@ -298,64 +318,10 @@ class AnytimeHyperband(_InBrackets):
         """With its η."""
         return f"Hyperband η={self.eta}"
 
-    def _play(self, brackets: _Brackets, table: RuntimeTable, n_trials: int | None) -> None:
+    def _bracket(
+        self, number: int, table: RuntimeTable, n_left: int, n_trials: int | None
+    ) -> list[Rung]:
         s_max = _log(table.n_instances, self.eta)
-        sizes = zip(range(s_max, -1, -1), hyperband_sizes(s_max, self.eta), strict=True)
-        for halvings, size in itertools.cycle(sizes):
-            if not brackets.go_on():
-                break
-            n_configs = min(size, brackets.n_left)
-            brackets.play(rungs(n_configs, table.n_instances, self.eta, halvings))
-
-
-class _Brackets:
-    """Plays brackets, each on new configurations, and keeps the best of all of them."""
-
-    def __init__(self, table: RuntimeTable, spending: Spending, seed: int) -> None:
-        self._rows, self._columns = drawn_order(table, seed)
-        self._spending = spending
-        self._n_drawn = 0
-        self._leader: int | None = None
-        self._n_seen = np.zeros(table.n_configs, dtype=np.int64)
-
-    @property
-    def n_left(self) -> int:
-        """Configurations that no bracket has had."""
-        return len(self._rows) - self._n_drawn
-
-    def go_on(self) -> bool:
-        """Return whether there is something left to spend, and to spend it on."""
-        return not self._spending.is_over and self.n_left > 0
-
-    def play(self, steps: list[Rung]) -> None:
-        """Play one bracket, until its winner is found or the limit is reached."""
-        alive = self._rows[self._n_drawn : self._n_drawn + steps[0].n_configs]
-        sums, seen = np.zeros(len(alive)), 0
-        self._n_drawn += len(alive)
-        for step in steps:
-            kept = np.argsort(sums, kind="stable")[: step.n_configs]
-            alive, sums = alive[kept], sums[kept]
-            block = self._columns[seen : step.n_instances]
-            times = self._spending.times(alive[:, None], block[None, :])
-            n_done = self._spending.pay(times.ravel()) // max(1, len(block))
-            sums = sums + times.sum(axis=1)
-            self._n_seen[alive[:n_done]] = seen = max(seen, step.n_instances)
-            if n_done:
-                self._challenge(int(alive[sums[:n_done].argmin()]))
-            if self._spending.is_over:
-                return
-
-    def _challenge(self, row: int) -> None:
-        """Let the best of a rung lead if it is better on as many instances as the leader has."""
-        if self._leader is not None:
-            n_shared = self._n_seen[self._leader]
-            shared = self._columns[:n_shared]
-            own, best = (self._spending.times(r, shared).sum() for r in (row, self._leader))
-            if self._n_seen[row] < n_shared or own >= best:
-                return
-        self._leader = row
-        self._spending.lead(row)
-
-    def result(self) -> AnytimeResult:
-        """Close the books."""
-        return self._spending.result(int((self._n_seen > 0).sum()), int(self._rows[0]))
+        place = number % (s_max + 1)
+        size = hyperband_sizes(s_max, self.eta)[place]
+        return rungs(min(size, n_left), table.n_instances, self.eta, s_max - place)

@@ -10,9 +10,7 @@ import numpy as np
 
 from acband_configspace.benchmark.methods.account import (
     Account,
-    Floats,
     Runtimes,
-    Whole,
     compiled,
     drawn_pool,
     new_account,
@@ -20,11 +18,14 @@ from acband_configspace.benchmark.methods.account import (
     result_from,
     runtime_of,
 )
+from acband_configspace.benchmark.methods.leapsandbounds import CAPPED_SHARE, EPSILON, ZETA
 from acband_configspace.benchmark.methods.method import (
     MethodResult,
+    Times,
     candidates,
     check_probabilities,
 )
+from acband_configspace.benchmark.simulation import Numbers
 from acband_configspace.benchmark.tables import RuntimeTable
 
 #: The bound of the queue's length is this, over ε², times a logarithm (Algorithm 1 there).
@@ -47,39 +48,27 @@ class StructuredProcrastination:
     Always the configuration with the least mean runtime so far does its next run; a run that
     takes longer than expected goes to the end of its queue, to be resumed with twice the time.
     It is an anytime method; as in the experiments of Weisz et al. (2018) it ends when the
-    guarantee holds for δ = 0.2 (with ε = 0.2, ζ = 0.1). What a run had before is not paid again.
+    guarantee holds for δ = 0.2, with their ε and ζ, too. What a run had before is not paid again.
     """
 
     name: ClassVar[str] = "SP"
     alpha: float = 0.05
-    zeta: float = 0.1
-    capped_share: float = 0.2
-    epsilon: float = 0.2
 
     def __post_init__(self) -> None:
-        check_probabilities(self, "alpha", "zeta", "capped_share", "epsilon")
+        check_probabilities(self, "alpha")
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Simulate until the guarantee holds."""
-        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, self.zeta))
+        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, ZETA))
         n = len(rows)
-        scale = QUEUE_CONSTANT / self.epsilon**2
-        events = 3 * N_DOUBLINGS * n / self.zeta
+        scale = QUEUE_CONSTANT / EPSILON**2
+        events = 3 * N_DOUBLINGS * n / ZETA
         first = math.ceil(scale * math.log(events))
         room = first + math.ceil(scale * 2 * math.log(1e6))  # for a million runs
         account = new_account(runtimes)
+        runs_per_length = math.sqrt(1 + EPSILON) / CAPPED_SHARE
         best = procrastinate(
-            runtimes,
-            table.cutoff,
-            table.cutoff / 900.0,
-            scale,
-            events,
-            math.sqrt(1 + self.epsilon) / self.capped_share,
-            first,
-            np.zeros((n, room), dtype=np.int64),
-            np.zeros((n, room)),
-            np.zeros((n, room)),
-            account,
+            runtimes, table.cutoff, scale, events, runs_per_length, first, room, account
         )
         return result_from(account, rows, best)
 
@@ -88,21 +77,18 @@ class StructuredProcrastination:
 def procrastinate(
     runtimes: Runtimes,
     cutoff: float,
-    shortest: float,
     scale: float,
     events: float,
     runs_per_length: float,
     first_length: int,
-    instances: Whole,
-    limits: Floats,
-    elapsed: Floats,
+    room: int,
     account: Account,
 ) -> int:
-    """Run until k_i ≥ √(1 + ε) q_i / δ for the configuration with the most time; return it.
-
-    ``instances``, ``limits`` and ``elapsed`` are a ring for each configuration: its queue.
-    """
-    n, room = instances.shape
+    """Run until k_i ≥ √(1 + ε) q_i / δ for the configuration with the most time; return it."""
+    n, shortest = runtimes.shape[0], cutoff / 900.0
+    # A ring for each configuration: its queue.
+    instances = np.zeros((n, room), dtype=np.int64)
+    limits, elapsed = np.zeros((n, room)), np.zeros((n, room))
     totals = np.zeros(n)  # the time of each configuration
     started = np.zeros(n, dtype=np.int64)  # k_i: how many runs it has begun
     head = np.zeros(n, dtype=np.int64)
@@ -157,28 +143,25 @@ class ProcrastinationWithConfidence:
 
     name: ClassVar[str] = "SPC"
     alpha: float = 0.05
-    zeta: float = 0.1
-    capped_share: float = 0.2
 
     def __post_init__(self) -> None:
-        check_probabilities(self, "alpha", "zeta", "capped_share")
+        check_probabilities(self, "alpha")
 
     def run(self, table: RuntimeTable, seed: int) -> MethodResult:
         """Simulate until one configuration has begun enough runs."""
-        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, self.zeta))
+        rows, runtimes = drawn_pool(table, seed, candidates(self.alpha, ZETA))
         n_bins = BINS_PER_DOUBLING * DOUBLINGS
         edges = table.cutoff * 2.0 ** (np.arange(-n_bins, 1) / BINS_PER_DOUBLING)
         edges[0] = 0.0
         account = new_account(runtimes)
-        shortest = table.cutoff / 900.0
         best = procrastinate_with_confidence(
-            runtimes, table.cutoff, shortest, 1.0 / self.capped_share, edges, account
+            runtimes, table.cutoff, 1.0 / CAPPED_SHARE, edges, account
         )
         return result_from(account, rows, best)
 
 
 @compiled
-def lower_bound(edges: Floats, counts: Whole, n_started: int, time: int) -> float:
+def lower_bound(edges: Times, counts: Numbers, n_started: int, time: int) -> float:
     """Return ∫ β(1 - G(x), r, t) dx over the empirical distribution G of r runtimes.
 
     β(p, r, t) = p / (1 + ε) if ε ≤ 1/2, else 0, where ε² = 9 · 2^k ln(k t) / r and
@@ -201,12 +184,7 @@ def lower_bound(edges: Floats, counts: Whole, n_started: int, time: int) -> floa
 
 @compiled
 def procrastinate_with_confidence(
-    runtimes: Runtimes,
-    cutoff: float,
-    shortest: float,
-    runs_per_length: float,
-    edges: Floats,
-    account: Account,
+    runtimes: Runtimes, cutoff: float, runs_per_length: float, edges: Times, account: Account
 ) -> int:
     """Run until a configuration has begun enough runs for each in its queue; return it."""
     n = runtimes.shape[0]
@@ -215,7 +193,7 @@ def procrastinate_with_confidence(
     instances = np.zeros((n, QUEUE_ROOM), dtype=np.int64)
     limits = np.zeros((n, QUEUE_ROOM))
     head, length = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    current = np.full(n, shortest)
+    current = np.full(n, cutoff / 900.0)
     wanted = np.ones(n)
     bounds = np.zeros(n)
     time = 0

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from acband_configspace.benchmark.methods.anytime import AnytimeResult, PaidSearch, Spending
 from acband_configspace.benchmark.methods.method import (
+    AnytimeMethod,
     MethodResult,
-    Numbers,
+    Spending,
     candidates,
     check_probabilities,
-    drawn_order,
 )
+from acband_configspace.benchmark.simulation import Numbers, SimulatedRun, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.core.checks import whole_number
 from acband_configspace.core.statistics import wins
@@ -73,7 +73,7 @@ class UniformRacing:
 
 
 @dataclass(frozen=True)
-class RandomRacing(PaidSearch):
+class RandomRacing(AnytimeMethod):
     """Races within a limit, of which every configuration has the same number.
 
     Passes of k, 2k, 4k, … configurations, the champion and new ones, follow one another. In a pass
@@ -92,7 +92,7 @@ class RandomRacing(PaidSearch):
         """With its k."""
         return f"random racing k={self.k}"
 
-    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
         """Run passes that double."""
         rows, columns = drawn_order(table, seed)
         rng = np.random.default_rng([seed, 5])
@@ -129,7 +129,7 @@ def _race(
     times = spending.times(groups, columns[:, None])
     unsolved = times >= table.cutoff
     costs = times
-    if not spending.counts_trials:
+    if spending.most_trials is None:  # the first to finish stops the others
         costs = np.repeat(times.min(axis=1, keepdims=True), times.shape[1], axis=1)
     n_done = spending.pay(costs.ravel()) // times.shape[1]
     won: npt.NDArray[np.bool_] = wins(times[:n_done, None, :], unsolved[:n_done, None, :])[:, 0, :]

@@ -1,24 +1,32 @@
-"""The methods by name: those of the paper's experiments, and those that can be stopped any time."""
+"""The methods by their names on the command line: a new one is its module, and a line here.
+
+``METHODS`` are those of the paper's experiments; ``ANYTIME_METHODS`` search a table until a limit
+of CPU time or of trials; ``SPACE_METHODS`` search a space, on the surrogate of a recorded table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from acband_configspace.benchmark.methods.acband import ACBand, AnytimeACBand
-from acband_configspace.benchmark.methods.anytime import AnytimeMethod
+from acband_configspace.benchmark.methods.acband import ACBand, ACBandOnSpace, AnytimeACBand
+from acband_configspace.benchmark.methods.gga import GGA
 from acband_configspace.benchmark.methods.halving import (
     AnytimeHalving,
     AnytimeHyperband,
     Hyperband,
     SuccessiveHalving,
 )
-from acband_configspace.benchmark.methods.method import Method
+from acband_configspace.benchmark.methods.irace import Irace
+from acband_configspace.benchmark.methods.method import AnytimeMethod, Method
+from acband_configspace.benchmark.methods.paramils import ParamILS
 from acband_configspace.benchmark.methods.random_racing import RandomRacing, UniformRacing
 from acband_configspace.benchmark.methods.roar import Roar
-from acband_configspace.benchmark.methods.space import SpaceMethod
+from acband_configspace.benchmark.methods.smac import Smac
+from acband_configspace.benchmark.methods.space import OnSample, SpaceMethod
 
 
 @dataclass(frozen=True)
@@ -33,66 +41,47 @@ class Setting:
     """AC-Band's budget in multiples of the table's instances."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """How to make the variants of a method."""
-
-    build: Callable[[Setting], Sequence[Method]]
-    uses_alpha: bool = True
-    """Whether the number of configurations follows from α; otherwise it runs once for all α."""
+Build = Callable[[Setting], Sequence[Method]]
 
 
-def _load(module: str, name: str) -> Any:
-    # Imported when asked for: some need packages that are extras.
-    return getattr(import_module(f"acband_configspace.benchmark.methods.{module}"), name)
+def _for_alpha(module: str, name: str, **options: Any) -> Build:
+    def build(setting: Setting) -> Sequence[Method]:
+        # Only now: numba takes a second to import.
+        home = import_module(f"acband_configspace.benchmark.methods.{module}")
+        return [getattr(home, name)(alpha=setting.alpha, **options)]
+
+    return build
 
 
-def _pool(module: str, name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
-    return lambda setting: [_load(module, name)(alpha=setting.alpha, **fixed)]
-
-
-def _caps(name: str, **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
+def _caps(name: str, **options: Any) -> Build:
     # AC-Band's δ, the probability to fail, is ζ in that line of work.
-    return lambda s: [_load("capsandruns", name)(alpha=s.alpha, zeta=s.delta, **fixed)]
+    return lambda s: _for_alpha("capsandruns", name, zeta=s.delta, **options)(s)
 
 
-def _for_each_k(make: Callable[..., Method], **fixed: Any) -> Callable[[Setting], Sequence[Method]]:
-    return lambda s: [make(k=k, alpha=s.alpha, delta=s.delta, times=s.times, **fixed) for k in s.ks]
+def _for_each_k(make: Callable[..., Method]) -> Build:
+    return lambda s: [make(k=k, alpha=s.alpha, delta=s.delta, times=s.times) for k in s.ks]
 
 
-def _halving(**fixed: Any) -> Callable[[Setting], Sequence[Method]]:
-    return lambda s: [
-        SuccessiveHalving(eta=eta, alpha=s.alpha, delta=s.delta, **fixed) for eta in s.etas
-    ]
+def _for_each_eta(make: Callable[..., Method]) -> Build:
+    return lambda s: [make(eta=eta, alpha=s.alpha, delta=s.delta) for eta in s.etas]
 
 
-METHODS: Mapping[str, Entry] = {
-    "acband": Entry(_for_each_k(ACBand)),
-    "one-epoch": Entry(_for_each_k(ACBand, n_epochs=1)),
-    "hyperband": Entry(
-        lambda s: [Hyperband(eta=eta, times=s.times) for eta in s.etas], uses_alpha=False
-    ),
-    "sh": Entry(_halving()),
-    "sh-equal": Entry(_halving(equal_rounds=True)),
-    "car": Entry(_caps("CapsAndRuns")),
-    "car++": Entry(_caps("CapsAndRuns", improved=True)),
-    "icar": Entry(_caps("ImpatientCapsAndRuns")),
-    "icar-guess": Entry(_caps("ImpatientCapsAndRuns", guess_first=True)),
-    "lab": Entry(_pool("leapsandbounds", "LeapsAndBounds")),
-    "sp": Entry(_pool("procrastination", "StructuredProcrastination")),
-    "spc": Entry(_pool("procrastination", "ProcrastinationWithConfidence")),
-    "racing": Entry(_for_each_k(UniformRacing)),
+METHODS: Mapping[str, Build] = {
+    "acband": _for_each_k(ACBand),
+    "one-epoch": _for_each_k(partial(ACBand, n_epochs=1)),
+    "hyperband": lambda s: [Hyperband(eta=eta, times=s.times) for eta in s.etas],
+    "sh": _for_each_eta(SuccessiveHalving),
+    "sh-equal": _for_each_eta(partial(SuccessiveHalving, equal_rounds=True)),
+    "car": _caps("CapsAndRuns"),
+    "car++": _caps("CapsAndRuns", improved=True),
+    "icar": _caps("ImpatientCapsAndRuns"),
+    "icar-guess": _caps("ImpatientCapsAndRuns", guess_first=True),
+    "lab": _for_alpha("leapsandbounds", "LeapsAndBounds"),
+    "sp": _for_alpha("procrastination", "StructuredProcrastination"),
+    "spc": _for_alpha("procrastination", "ProcrastinationWithConfidence"),
+    "racing": _for_each_k(UniformRacing),
 }
 
-
-def build(name: str, setting: Setting) -> Sequence[Method]:
-    """Return the variants of a method."""
-    if name not in METHODS:
-        raise ValueError(f"methods must be some of {', '.join(METHODS)} but got {name!r}")
-    return METHODS[name].build(setting)
-
-
-#: Methods that search until a limit of CPU time or of trials, by their names on the command line.
 ANYTIME_METHODS: Mapping[str, AnytimeMethod] = {
     "default": AnytimeACBand(),
     "paper": AnytimeACBand(preset="paper"),
@@ -105,16 +94,22 @@ ANYTIME_METHODS: Mapping[str, AnytimeMethod] = {
     "random-racing": RandomRacing(),
 }
 
-#: Methods that search a space, on the surrogate of a recorded table, by their names.
-SPACE_METHODS: Mapping[str, Callable[[], SpaceMethod]] = {
-    "acband": lambda: _load("space_search", "ACBandOnSpace")(),
-    "learned": lambda: _load("space_search", "ACBandOnSpace")("learned"),
-    "roar-capped": lambda: _load("space_search", "OnSample")(Roar(capped=True)),
-    "hyperband": lambda: _load("space_search", "OnSample")(AnytimeHyperband()),
-    "smac-ac": lambda: _load("smac", "Smac")("ac"),
-    "smac-ac-capped": lambda: _load("smac", "Smac")("ac", capped=True),
-    "smac-hb": lambda: _load("smac", "Smac")("hyperband"),
-    "irace": lambda: _load("irace", "Irace")(),
-    "paramils": lambda: _load("paramils", "ParamILS")(),
-    "gga": lambda: _load("gga", "GGA")(),
+SPACE_METHODS: Mapping[str, SpaceMethod] = {
+    "acband": ACBandOnSpace(),
+    "learned": ACBandOnSpace("learned"),
+    "roar-capped": OnSample(Roar(capped=True)),
+    "hyperband": OnSample(AnytimeHyperband()),
+    "smac-ac": Smac("ac"),
+    "smac-ac-capped": Smac("ac", capped=True),
+    "smac-hb": Smac("hyperband"),
+    "irace": Irace(),
+    "paramils": ParamILS(),
+    "gga": GGA(),
 }
+
+
+def build(name: str, setting: Setting) -> Sequence[Method]:
+    """Return the variants of a method of the paper's experiments."""
+    if name not in METHODS:
+        raise ValueError(f"methods must be some of {', '.join(METHODS)} but got {name!r}")
+    return METHODS[name](setting)

@@ -6,18 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acband_configspace.benchmark.methods.anytime import (
-    AnytimeResult,
-    PaidSearch,
-    Spending,
-    Times,
-)
-from acband_configspace.benchmark.methods.method import drawn_order
+from acband_configspace.benchmark.methods.method import AnytimeMethod, Spending, Times
+from acband_configspace.benchmark.simulation import SimulatedRun, drawn_order
 from acband_configspace.benchmark.tables import RuntimeTable
 
 
 @dataclass(frozen=True)
-class Roar(PaidSearch):
+class Roar(AnytimeMethod):
     """Random online aggressive racing (Hutter et al., 2011) as SMAC 2.4's ``Intensifier`` has it.
 
     Taken over from SMAC, for one worker and one objective:
@@ -55,7 +50,7 @@ class Roar(PaidSearch):
         name = "ROAR, capped" if self.capped else "ROAR"
         return f"{name}, one order" if self.one_order else name
 
-    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> AnytimeResult:
+    def _search(self, table: RuntimeTable, spending: Spending, seed: int) -> SimulatedRun:
         """Challenge the incumbent with one new configuration after the other."""
         rows, columns = drawn_order(table, seed)
         shuffle = np.random.default_rng([seed, 4])

@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
 from ConfigSpace import Configuration
 from ConfigSpace.hyperparameters import CategoricalHyperparameter, OrdinalHyperparameter
 from ConfigSpace.util import deactivate_inactive_hyperparameters
 
+from acband_configspace.benchmark.methods.method import AnytimeMethod
+from acband_configspace.benchmark.simulation import Numbers, drawn_order
 from acband_configspace.benchmark.tables.surrogate import Surrogate
+
+#: How many configurations those get that only draw: more than they can try in the time given.
+N_SAMPLED = 2000
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,25 @@ class SpaceMethod(Protocol):
         """Search; the same seed gives the same result unless the class says otherwise."""
 
 
+@dataclass(frozen=True)
+class OnSample:
+    """A method that draws configurations at random, on a sample of the space."""
+
+    method: AnytimeMethod
+
+    @property
+    def name(self) -> str:
+        """The method's."""
+        return self.method.name
+
+    def run(self, surrogate: Surrogate, *, cpu_limit: float, seed: int) -> Found:
+        """Run it on configurations that the seed draws."""
+        table = surrogate.sampled(N_SAMPLED, seed=seed)
+        result = self.method.run(table, cpu_limit=cpu_limit, seed=seed)
+        incumbent = Configuration(surrogate.space, values=table.config_values[result.incumbent])
+        return Found(incumbent, result.cpu_time, result.n_configs, result.n_trials)
+
+
 class Runs:
     """Looks runs up in a surrogate, and adds up what they cost.
 
@@ -60,7 +82,7 @@ class Runs:
         self.cpu_limit = cpu_limit
         self.cpu_time = 0.0
         self.n_runs = 0
-        self._columns = np.random.default_rng([seed, 1]).permutation(self.n_instances)
+        _, self._columns = drawn_order(surrogate.table, seed)
         self._paid: dict[tuple[bytes, int], float] = {}
         self._configs: set[bytes] = set()
 
@@ -87,10 +109,9 @@ class Runs:
         self.n_runs += 1
         return seconds, bool(full < self.cutoff and full <= limit)
 
-    def columns(self, instances: range) -> npt.NDArray[np.int64]:
+    def columns(self, instances: range) -> Numbers:
         """Return where the table has these instances."""
-        found: npt.NDArray[np.int64] = self._columns[instances.start : instances.stop]
-        return found
+        return self._columns[instances.start : instances.stop]
 
     def found(self, incumbent: Configuration) -> Found:
         """Return the result."""

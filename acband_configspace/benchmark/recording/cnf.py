@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
@@ -55,26 +56,22 @@ def _disguised(name: str, clauses: Sequence[Clause], rng: np.random.Generator) -
 Drawn = tuple[str, list[Clause]]
 
 
-def _random_3sat(rng: np.random.Generator) -> Drawn:
-    """Return a random formula near the threshold of 4.26 clauses a variable."""
-    n = int(rng.integers(100, 181))
-    ratio = rng.normal(4.26, 0.15)
-    return f"{n}", _random_clauses(rng, n, int(ratio * n), 3)
-
-
-def _random_5sat(rng: np.random.Generator) -> Drawn:
-    """Return a random formula near the threshold of 21.1 clauses a variable."""
-    n = int(rng.integers(25, 42))
-    return f"{n}", _random_clauses(rng, n, int(rng.normal(21.1, 0.8) * n), 5)
-
-
-def _random_clauses(rng: np.random.Generator, n: int, n_clauses: int, width: int) -> list[Clause]:
-    clauses = []
-    for _ in range(n_clauses):
+def _random_sat(
+    rng: np.random.Generator,
+    *,
+    width: int,
+    sizes: tuple[int, int],
+    threshold: float,
+    deviation: float,
+) -> Drawn:
+    """Return a random formula near the threshold of so many clauses a variable."""
+    n = int(rng.integers(*sizes))
+    clauses: list[Clause] = []
+    for _ in range(int(rng.normal(threshold, deviation) * n)):
         variables = rng.choice(n, width, replace=False) + 1
         signs = rng.choice([-1, 1], width)
         clauses.append(tuple((variables * signs).tolist()))
-    return clauses
+    return f"{n}", clauses
 
 
 def _pigeons(rng: np.random.Generator) -> Drawn:
@@ -233,12 +230,12 @@ def _fuzz(rng: np.random.Generator) -> Drawn:
 
 #: family -> draws a formula; the stream takes the families in turn.
 FAMILIES: Mapping[str, Callable[[np.random.Generator], Drawn]] = {
-    "3sat": _random_3sat,
+    "3sat": partial(_random_sat, width=3, sizes=(100, 181), threshold=4.26, deviation=0.15),
     "factoring": _factoring,
     "fuzz": _fuzz,
     "colouring": _colouring,
     "parity": _parity,
     "latin": _latin_square,
-    "5sat": _random_5sat,
+    "5sat": partial(_random_sat, width=5, sizes=(25, 42), threshold=21.1, deviation=0.8),
     "pigeons": _pigeons,
 }

@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acband_configspace.benchmark.recording.solvers import Solver, drawn_values
 from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.core.checks import whole_number
 from acband_configspace.running.local.track import RaceTrack
 from acband_configspace.running.race import RaceSpec
 
@@ -40,11 +41,8 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.n_configs, self.n_instances) < 1:
-            raise ValueError(
-                "a table needs at least one configuration and one instance but got "
-                f"{self.n_configs} × {self.n_instances}"
-            )
+        whole_number("configurations", self.n_configs, at_least=1)
+        whole_number("instances", self.n_instances, at_least=1)
         if not self.cutoff > 0:
             raise ValueError(f"cutoff must be positive but got {self.cutoff}")
 
@@ -85,7 +83,8 @@ def record(
             )
             for pair, seconds in _results(track, solver, specs, plan.cutoff):
                 runtimes[pair] = seconds
-                _write(lines, pair, seconds)
+                lines.write(f"{pair[0]} {pair[1]} {seconds:.6g}\n")
+                lines.flush()
                 n_done += 1
                 on_progress(n_done, runtimes.size)
                 if deadline is not None and time.monotonic() > deadline:
@@ -109,17 +108,18 @@ def _results(
     track: RaceTrack, solver: Solver, specs: Iterator[RaceSpec], cutoff: float
 ) -> Iterator[tuple[Pair, float]]:
     """Keep the workers busy, and yield what they report."""
-    more = True
-    while more or track.unfinished:
-        while more and track.unfinished < QUEUED * track.slots:
-            spec = next(specs, None)
-            if spec is None:
-                more = False
-            else:
-                track.start(spec)
+
+    def reported() -> Iterator[tuple[Pair, float]]:
         for report in track.wait():
             assert isinstance(report.key, tuple)
             yield report.key, solver.seconds(report.racers[0], cutoff)
+
+    for spec in specs:
+        track.start(spec)
+        if track.unfinished >= QUEUED * track.slots:
+            yield from reported()
+    while track.unfinished:
+        yield from reported()
 
 
 def _missing(runtimes: npt.NDArray[np.float32], seed: int) -> Iterator[Pair]:
@@ -191,8 +191,3 @@ def _read_journal(
         configuration, instance, seconds = line.split()
         runtimes[int(configuration), int(instance)] = float(seconds)
     return begun
-
-
-def _write(lines: TextIO, pair: Pair, seconds: float) -> None:
-    lines.write(f"{pair[0]} {pair[1]} {seconds:.6g}\n")
-    lines.flush()

@@ -37,9 +37,7 @@ def synthetic_table(
     tails
         Degrees of freedom of that last term (Student's t): the fewer, the heavier its tails.
     """
-    n_configs = whole_number("n_configs", n_configs, at_least=1)
-    n_instances = whole_number("n_instances", n_instances, at_least=1)
-    _check_not_negative(spread=spread, noise=noise, tails=tails)
+    _check(n_configs, n_instances, spread=spread, noise=noise, tails=tails)
     rng = np.random.default_rng(seed)
     difficulty = rng.standard_normal(n_instances, dtype=np.float32) * 2.0
     slowness = rng.gamma(2.0, spread / np.sqrt(2.0), n_configs).astype(np.float32)
@@ -65,10 +63,8 @@ def family_table(
     hard instances makes the mean. ``spread``, ``noise`` and ``tails`` are those of
     :func:`synthetic_table`.
     """
-    n_configs = whole_number("n_configs", n_configs, at_least=1)
-    n_instances = whole_number("n_instances", n_instances, at_least=1)
-    n_families = whole_number("n_families", n_families, at_least=1)
-    _check_not_negative(spread=spread, noise=noise, tails=tails)
+    _check(n_configs, n_instances, spread=spread, noise=noise, tails=tails)
+    whole_number("n_families", n_families, at_least=1)
     rng = np.random.default_rng([seed, 1])
     sizes = rng.dirichlet(np.full(n_families, 2.0))
     family = rng.choice(n_families, n_instances, p=sizes)
@@ -88,9 +84,7 @@ def noisy_table(
     All three are normal, the first two with a standard deviation of 1, the third with ``noise``.
     The costs are shifted so that the lowest is 0, and the cutoff lies above all of them.
     """
-    n_configs = whole_number("n_configs", n_configs, at_least=1)
-    n_instances = whole_number("n_instances", n_instances, at_least=1)
-    _check_not_negative(noise=noise)
+    _check(n_configs, n_instances, noise=noise)
     rng = np.random.default_rng([seed, 2])
     costs = noise * rng.standard_normal((n_configs, n_instances), dtype=np.float32)
     costs += rng.standard_normal((n_configs, 1), dtype=np.float32)
@@ -127,7 +121,9 @@ def _runtimes(
     return runtimes
 
 
-def _check_not_negative(**options: float) -> None:
+def _check(n_configs: int, n_instances: int, **options: float) -> None:
+    whole_number("n_configs", n_configs, at_least=1)
+    whole_number("n_instances", n_instances, at_least=1)
     for name, value in options.items():
         if not real_number(name, value) >= 0:
             raise ValueError(f"{name} must not be negative but got {value!r}")

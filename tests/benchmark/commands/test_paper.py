@@ -11,13 +11,7 @@ import pytest
 
 from acband_configspace.benchmark.__main__ import main
 from acband_configspace.benchmark.commands.paper import savings_by_spread
-from acband_configspace.benchmark.commands.paper_grid import (
-    Row,
-    car_grid,
-    fit_to,
-    hyperband_grid,
-    run_jobs,
-)
+from acband_configspace.benchmark.commands.paper_grid import Grid, Row, fit_to
 from acband_configspace.benchmark.commands.paper_space import SearchRow
 from acband_configspace.benchmark.commands.paper_space import as_text as space_text
 from acband_configspace.benchmark.commands.paper_summary import (
@@ -83,10 +77,7 @@ def test_the_experiments_of_the_appendix(
 
 
 def test_savings_fall_as_configurations_differ_more() -> None:
-    def run(table: Any, jobs: Any, title: Any) -> Any:
-        return [row for _, row in run_jobs(table, jobs)]
-
-    text = savings_by_spread([0.1], 0.05, range(2), run, shape=(100, 3000), spreads=(0.6, 3.0))
+    text = savings_by_spread([0.1], 0.05, range(2), 1, shape=(100, 3000), spreads=(0.6, 3.0))
     narrow, wide = ([float(x.rstrip("%")) for x in line.split()] for line in text.splitlines()[3:])
     assert (narrow[0], wide[0]) == (0.6, 3.0)
     assert wide[1] < narrow[1]  # against ICAR
@@ -125,9 +116,10 @@ def test_methods_that_search_the_space_of_a_recorded_table(
 def test_ac_band_gets_the_configurations_of_the_others() -> None:
     # Table 3: with N = 97 AC-Band draws 101; Table 4: with N = 618.
     table = synthetic_table(948, 6000)
-    [job] = [j for j in car_grid(table, [0.05], 0.05, [2], range(1)) if j.family == "acband"]
+    grid = Grid(table, alphas=[0.05], delta=0.05, ks=[2], etas=[8], seeds=range(1))
+    [job] = [job for job in grid.car() if job.family == "acband"]
     assert job.method.run(table, 0).n_configs == 101
-    [job] = [j for j in hyperband_grid(table, [8], [2], range(1)) if j.family == "acband"]
+    [job] = [job for job in grid.hyperband() if job.family == "acband"]
     assert vars(job.method)["n_candidates"] == 618
 
 

@@ -10,12 +10,12 @@ from table_helpers import constant_table
 
 from acband_configspace.benchmark import RuntimeTable, synthetic_table
 from acband_configspace.benchmark.methods.acband import AnytimeACBand
-from acband_configspace.benchmark.methods.anytime import AnytimeMethod, Spending
 from acband_configspace.benchmark.methods.halving import AnytimeHalving, AnytimeHyperband, Rung
-from acband_configspace.benchmark.methods.method import drawn_order
+from acband_configspace.benchmark.methods.method import AnytimeMethod, Spending
 from acband_configspace.benchmark.methods.random_racing import RandomRacing
 from acband_configspace.benchmark.methods.registry import ANYTIME_METHODS
 from acband_configspace.benchmark.methods.roar import Roar
+from acband_configspace.benchmark.simulation import drawn_order
 from acband_configspace.benchmark.tables import noisy_table
 
 RIVALS = [method for name, method in ANYTIME_METHODS.items() if name not in ("default", "paper")]
@@ -122,7 +122,7 @@ def test_a_challenger_is_not_always_first_run_on_the_same_instance() -> None:
 
 
 def test_a_bracket_begins_with_one_instance_and_fills_its_trials() -> None:
-    method = AnytimeHalving(eta=3)
+    method = AnytimeHalving()
     assert method.bracket(27, 100) == [Rung(27, 1), Rung(9, 3), Rung(3, 9)]
     assert method.bracket(27, 5)[-1] == Rung(3, 5)
     table = noisy_table(500, 100)
@@ -132,7 +132,7 @@ def test_a_bracket_begins_with_one_instance_and_fills_its_trials() -> None:
 
 def test_hyperband_begins_with_its_widest_bracket() -> None:
     # η = 3 and 81 instances: s_max = 4, ⌈5 · 81 / 5⌉ = 81 configurations on one instance first.
-    result = AnytimeHyperband(eta=3).run(noisy_table(500, 81), n_trials=81)
+    result = AnytimeHyperband().run(noisy_table(500, 81), n_trials=81)
     assert (result.n_configs, result.n_trials) == (81, 81)
 
 

@@ -14,9 +14,10 @@ from acband_configspace.benchmark.methods.halving import (
     Rung,
     SuccessiveHalving,
     equal_rungs,
-    run_bracket,
     rungs,
+    winner_of,
 )
+from acband_configspace.benchmark.methods.method import Spending
 
 
 @pytest.mark.parametrize(("eta", "count"), [(4, 378), (5, 842), (6, 280), (8, 618)])
@@ -60,8 +61,9 @@ def test_instances_already_seen_are_not_paid_again() -> None:
 def test_the_mean_decides_and_unsolved_counts_as_the_cutoff() -> None:
     times = np.array([[1.0, np.inf], [3.0, 3.0]])
     table = RuntimeTable(times, cutoff=6.0)
-    found = run_bracket(table, np.array([0, 1]), np.array([0, 1]), [Rung(2, 2)], 2)
-    assert (found.winner, found.mean, found.cpu_time) == (1, 3.0, 1 + 6 + 3 + 3)
+    spending = Spending(table, cpu_limit=np.inf)
+    found = winner_of(np.array([0, 1]), np.array([0, 1]), [Rung(2, 2)], spending)
+    assert (found, spending.cpu_time) == ((3.0, 1), 1 + 6 + 3 + 3)
 
 
 def test_hyperband_returns_the_best_of_a_clear_order_and_uses_every_instance_once() -> None:
@@ -71,7 +73,7 @@ def test_hyperband_returns_the_best_of_a_clear_order_and_uses_every_instance_onc
     assert (result.n_configs, result.n_instances) == (98, 400)
 
 
-@pytest.mark.parametrize("options", [{"eta": 1}, {"n_max": 0}])
+@pytest.mark.parametrize("options", [{"eta": 1}, {"times": 0}])
 def test_bad_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be at least"):
         Hyperband(**options)

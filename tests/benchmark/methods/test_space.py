@@ -51,7 +51,7 @@ def test_every_method_finds_what_is_good_in_its_time(name: str, surrogate: Surro
     limit = 60 * float(np.median(means))
     if name.startswith("smac-ac"):  # its model makes as much of less, and takes its time
         limit *= 0.2
-    found = SPACE_METHODS[name]().run(surrogate, cpu_limit=limit, seed=1)
+    found = SPACE_METHODS[name].run(surrogate, cpu_limit=limit, seed=1)
     assert surrogate.mean_runtime(found.incumbent) < np.quantile(means, 0.35)
     assert 0.5 * limit < found.cpu_time < 1.5 * limit
     assert 1 < found.n_configs <= found.n_runs
@@ -59,9 +59,7 @@ def test_every_method_finds_what_is_good_in_its_time(name: str, surrogate: Surro
 
 @pytest.mark.parametrize("name", ["acband", "learned", "gga", "roar-capped", "smac-hb"])
 def test_the_same_seed_gives_the_same_result(name: str, surrogate: Surrogate) -> None:
-    results = [
-        SPACE_METHODS[name]().run(surrogate, cpu_limit=100.0, seed=seed) for seed in (2, 2, 3)
-    ]
+    results = [SPACE_METHODS[name].run(surrogate, cpu_limit=100.0, seed=seed) for seed in (2, 2, 3)]
     assert dict(results[0].incumbent) == dict(results[1].incumbent)
     counts = [(result.n_configs, result.n_runs, result.cpu_time) for result in results]
     assert counts[0] == counts[1] != counts[2]

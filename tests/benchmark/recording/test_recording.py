@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,50 +15,43 @@ from ConfigSpace import ConfigurationSpace, Integer
 from acband_configspace.benchmark.__main__ import main
 from acband_configspace.benchmark.recording.cnf import FAMILIES, Formula, formula
 from acband_configspace.benchmark.recording.recorder import Plan, record
-from acband_configspace.benchmark.recording.sat import (
+from acband_configspace.benchmark.recording.solvers import (
     CLASP,
     MINISAT,
+    Solver,
     clasp_arguments,
+    drawn_values,
+    get_solver,
     minisat_arguments,
 )
-from acband_configspace.benchmark.recording.solvers import drawn_values, get_solver
 from acband_configspace.benchmark.tables import load_table
 from acband_configspace.benchmark.tables.surrogate import Surrogate
 from acband_configspace.core.ends import End
 from acband_configspace.running import PythonTarget, RacerReport
-from acband_configspace.running.targets import Target
 
 needs_minisat = pytest.mark.skipif(shutil.which("minisat") is None, reason="no minisat")
 
 
-class Fake:
-    """A solver that answers at once: configuration c on instance i takes c + i / 10 seconds."""
+def returned(report: RacerReport, cutoff: float) -> float:
+    assert isinstance(report.returned, float)
+    return report.returned if report.returned < cutoff else float("inf")
 
-    name = "fake"
 
-    def version(self) -> str:
-        return "1"
-
-    def space(self) -> ConfigurationSpace:
-        return ConfigurationSpace({"c": Integer("c", (0, 9), default=0)})
-
-    def instances(self, count: int, seed: int, folder: Path) -> Sequence[tuple[str, str]]:
-        return [(f"instance {i}", str(i)) for i in range(count)]
-
-    def target(self) -> Target:
-        return PythonTarget(lambda configuration, instance: configuration["c"] + int(instance) / 10)
-
-    def seconds(self, report: RacerReport, cutoff: float) -> float:
-        assert isinstance(report.returned, float)
-        return report.returned if report.returned < cutoff else float("inf")
+#: A solver that answers at once: configuration c on instance i takes c + i / 10 seconds.
+FAKE = Solver(
+    "fake",
+    version=lambda: "1",
+    space=lambda: ConfigurationSpace({"c": Integer("c", (0, 9), default=0)}),
+    instances=lambda count, seed, folder: [(f"instance {i}", str(i)) for i in range(count)],
+    target=lambda: PythonTarget(lambda config, instance: config["c"] + int(instance) / 10),
+    seconds=returned,
+)
 
 
 def test_an_interrupted_recording_goes_on(tmp_path: Path) -> None:
     plan, journal = Plan(3, 4, cutoff=2.0), tmp_path / "journal"
     seen: list[int] = []
-    first = record(
-        Fake(), plan, journal, tmp_path, on_progress=lambda done, total: seen.append(done)
-    )
+    first = record(FAKE, plan, journal, tmp_path, on_progress=lambda done, total: seen.append(done))
     assert seen == list(range(1, 13))
     assert first is not None
     cs = np.array([values["c"] for values in first.config_values])
@@ -71,9 +63,7 @@ def test_an_interrupted_recording_goes_on(tmp_path: Path) -> None:
     text = journal.read_text()
     journal.write_text(text[:-25])
     seen.clear()
-    again = record(
-        Fake(), plan, journal, tmp_path, on_progress=lambda done, total: seen.append(done)
-    )
+    again = record(FAKE, plan, journal, tmp_path, on_progress=lambda done, total: seen.append(done))
     assert 0 < len(seen) < 12
     assert again is not None
     assert np.array_equal(again.runtimes, first.runtimes)
@@ -82,19 +72,19 @@ def test_an_interrupted_recording_goes_on(tmp_path: Path) -> None:
 
 def test_at_the_deadline_only_complete_instances_count(tmp_path: Path) -> None:
     plan, journal = Plan(3, 4, cutoff=2.0), tmp_path / "journal"
-    assert record(Fake(), plan, journal, tmp_path, deadline=0.0) is None
-    record(Fake(), plan, journal, tmp_path)
+    assert record(FAKE, plan, journal, tmp_path, deadline=0.0) is None
+    record(FAKE, plan, journal, tmp_path)
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(lines[: 1 + 2 * 3 + 1]))  # two instances, and one run of a third
-    table = record(Fake(), plan, journal, tmp_path, deadline=0.0)
+    table = record(FAKE, plan, journal, tmp_path, deadline=0.0)
     assert table is not None
     assert (table.n_instances, table.provenance["n_instances"]) == (2, 2)
 
 
 def test_another_recording_is_refused(tmp_path: Path) -> None:
-    record(Fake(), Plan(2, 2, cutoff=2.0), tmp_path / "journal", tmp_path)
+    record(FAKE, Plan(2, 2, cutoff=2.0), tmp_path / "journal", tmp_path)
     with pytest.raises(ValueError, match="is a recording with cutoff 2.0, not 3.0"):
-        record(Fake(), Plan(2, 2, cutoff=3.0), tmp_path / "journal", tmp_path)
+        record(FAKE, Plan(2, 2, cutoff=3.0), tmp_path / "journal", tmp_path)
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)])
@@ -153,7 +143,7 @@ def test_clasp_command_line() -> None:
         "restart-length": 128, "restart-growth": 1.5, "deletion": "basic", "deletion-share": 75,
         "deletion-score": "lbd", "otfs": 2, "local-restarts": "off",
     }  # fmt: skip
-    assert clasp_arguments(configuration, "f.cnf", 3) == [
+    assert clasp_arguments(configuration, "f.cnf", 3, 1.0) == [
         "--quiet=2", "--configuration=trendy", "--heuristic=Vsids,92", "--restarts=x,128,1.5",
         "--deletion=basic,75,lbd", "--vsids-acids", "--otfs=2", "--no-local-restarts", "--seed=3",
         "f.cnf",
@@ -169,7 +159,7 @@ def test_the_same_seed_draws_the_same_values() -> None:
 
 def test_minisat_command_line() -> None:
     configuration = {"var-decay": 0.9, "luby": "off", "elim": "on", "rfirst": 7}
-    assert minisat_arguments(configuration, "f.cnf", 3) == [
+    assert minisat_arguments(configuration, "f.cnf", 3, 1.0) == [
         "-var-decay=0.9", "-no-luby", "-elim", "-rfirst=7", "-rnd-seed=4", "f.cnf",
     ]  # fmt: skip
 
