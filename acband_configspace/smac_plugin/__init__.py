@@ -9,6 +9,5 @@
 ``identity``        what makes two runs the same; ``descriptions`` what makes two targets so
 ``warm_start``      results that are known before a run; ``validation`` runs apart from it
 ``progress``        what a terminal or a notebook shows; ``logs`` and ``signals``
-``private_names``   the names of SMAC that all this rests on
 ==================  =========================================================================
 """
