@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
@@ -50,43 +50,15 @@ from acband_configspace.smac_plugin.trial_values import (
     reason_of,
 )
 
+if TYPE_CHECKING:
+    from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+
 logger = logging.getLogger(__name__)
 
 #: Stands for "no option of that name was given", where None is a value.
 NOT_GIVEN: Any = object()
 #: The options of the search, as the facade takes them too.
 OPTIONS = ("preset", *(option.name for option in dataclasses.fields(Settings) if option.init))
-
-
-class Recorder(Protocol):
-    """Keeps a record of the run; what is recorded comes before what is decided on it."""
-
-    def planned(self, plan: Plan) -> None:
-        """Take note of the plan of a pass, before its first race."""
-
-    def raced(self, race: PendingRace, values: Sequence[TrialValue]) -> None:
-        """Take note of a race that is over."""
-
-    def finished(self, reason: str) -> None:
-        """Take note that there is nothing left to race."""
-
-    def earlier(self, place: RaceId) -> RaceRecord | None:
-        """Return the race of an earlier process in that place, None if there is none."""
-
-    def taken_in(self, record: RaceRecord) -> None:
-        """Take note that the engine has taken in a race of an earlier process."""
-
-    def told(self) -> None:
-        """Take note of all that was told before the first race, and begin with it."""
-
-
-@dataclass(frozen=True)
-class _Lead:
-    """Who took the lead, and when."""
-
-    number: int
-    n_trials: int
-    walltime: float
 
 
 @dataclass(frozen=True)
@@ -223,17 +195,15 @@ class ACBandIntensifier(AbstractIntensifier):
         super().reset()
         self._engine: Engine | None = None
         self._begun_with: RunHistory | None = None
-        self._recorder: Recorder | None = None
+        self._recorder: ACBandOptimizer | None = None
         self._n_planned = 0
         self._leaders: list[int] = []
-        self._led_by: int | None = None
         self._any_success = False
         self._first_reason: str | None = None
         self._lowest: float = math.inf
         self._said_finished = False
         self._taken: RaceRecord | None = None
         self._moment = (0, 0.0)
-        self._leads: list[_Lead] = []
         self._asked: deque[Race] = deque()
         self.told: list[ToldTrial] = []
         """Results that were known before the first race: their configurations take part."""
@@ -401,27 +371,30 @@ class ACBandIntensifier(AbstractIntensifier):
         sizes = [parameter.size for parameter in self._scenario.configspace.values()]
         return math.prod(map(int, sizes)) if all(map(math.isfinite, sizes)) else None
 
-    def begin(self, recorded: Recorded | None = None, recorder: Recorder | None = None) -> None:
-        """Start the engine, with what an earlier process recorded, if there is anything."""
+    def begin(
+        self, recorded: Recorded | None = None, recorder: ACBandOptimizer | None = None
+    ) -> None:
+        """Start the engine, with what an earlier process recorded, if there is anything.
+
+        A recorder keeps a record of the run; what is recorded comes before what is decided on it.
+        """
         self._begun_with = self._runhistory
         self._recorder = recorder
         # A run of crashes alone is not continued.
         self._any_success = recorded is not None and len(recorded.races) > 0
-        given = self._given()
         self._configurations = Configurations(
-            self._scenario.configspace, given, seed=self._seed, proposals=self._proposals()
+            self._scenario.configspace, self._given(), seed=self._seed, proposals=self._proposals()
         )
         if self._configurations.draw(2) < 2:
             raise ValueError(
                 "configspace must have at least two configurations to choose from but has only "
                 f"{dict(self._configurations[0])}"
             )
-        names = self._scenario.instances
         self._engine = Engine(
             self.settings,
             racing=self.racing,
             instances=Instances(
-                names,
+                self._scenario.instances,
                 deterministic=self._scenario.deterministic,
                 seed=self._seed,
                 known=self._warm_keys(),
@@ -440,6 +413,8 @@ class ACBandIntensifier(AbstractIntensifier):
         self._pending = PendingRaces(
             self._configurations, history, self._engine.needs, self.known_beforehand()
         )
+        if recorder is not None and recorded is None:
+            recorder.begun()  # only now: what cannot be planned leaves no files behind
         self._record_plans()
 
     def take_in(self) -> None:
@@ -462,7 +437,7 @@ class ACBandIntensifier(AbstractIntensifier):
         while not self._pending:
             race = self._ask()
             self._record_plans()
-            self._follow_leader()
+            self._follow_leader(self.runhistory.finished, self.used_walltime)
             self._refuse_crashed(race)
             if race is None or not self._open(race):
                 break
@@ -502,10 +477,7 @@ class ACBandIntensifier(AbstractIntensifier):
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
         if trial not in self.told:
             self.told.append(trial)
-            if self._recorder is not None:
-                self._recorder.told()
-            else:
-                self.begin()
+            self.begin(recorder=self._recorder)
         return True
 
     def _warm_keys(self) -> list[InstanceKey]:
@@ -572,7 +544,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._note(values)
         self.engine.tell(pending.race, outcome_of(values))
         self._record_plans()
-        self._follow_leader()
+        self._follow_leader(self.runhistory.finished, self.used_walltime)
 
     def _note(self, values: Sequence[TrialValue]) -> None:
         for value in values:
@@ -619,33 +591,23 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _follow_recorded(self, race: Race) -> None:
         """Follow the leader through a race of an earlier process, as of the time of that race."""
-        record, self._taken = self._taken, None
+        record, recorder = self._taken, self._recorder
         assert record is not None
         assert record.id == race.id
-        assert self._recorder is not None
-        self._recorder.taken_in(record)
+        assert recorder is not None
+        recorder.taken_in(record)
         # It was judged once those before it were over, too.
         n_trials, walltime = self._moment
         self._moment = (max(n_trials, record.n_trials), max(walltime, record.walltime))
-        number = self.engine.leader
-        if number is not None and number != self._led_by:
-            self._led_by = number
-            self._leads.append(_Lead(number, *self._moment))
+        self._follow_leader(*self._moment)
 
-    def _follow_leader(self) -> None:
-        """Make the leader the incumbent."""
+    def _follow_leader(self, n_trials: int, walltime: float) -> None:
+        """Make the leader the incumbent, as of that moment."""
         number = self.engine.leader
-        if number is not None and number != self._led_by:
-            self._led_by = number
-            moment = (self.runhistory.finished, self.used_walltime)
-            self._leads.append(_Lead(number, *moment))
-        for lead in self._leads:
-            self._add_to_trajectory(lead)
-        self._leads.clear()
-
-    def _add_to_trajectory(self, lead: _Lead) -> None:
-        self._leaders.append(lead.number)
-        self._incumbents = [self.configurations[lead.number]]
+        if number is None or self._leaders[-1:] == [number]:
+            return
+        self._leaders.append(number)
+        self._incumbents = [self.configurations[number]]
         if len(self._leaders) <= len(self._trajectory):  # SMAC has it from an earlier process
             return
         self._incumbents_changed += 1
@@ -653,15 +615,15 @@ class ACBandIntensifier(AbstractIntensifier):
             TrajectoryItem(
                 config_ids=[self.runhistory.get_config_id(self._incumbents[0])],
                 costs=[math.nan],  # see trajectory
-                trial=lead.n_trials,
-                walltime=lead.walltime,
+                trial=n_trials,
+                walltime=walltime,
             )
         )
 
     def _show_first(self, config: Configuration, value: TrialValue) -> None:
         """Until a race is judged, make the configuration with the lowest cost the incumbent."""
         better = end_of(value) is End.FINISHED and cost_of(value) < self._lowest
-        if better and self._led_by is None:
+        if better and not self._leaders:
             self._lowest = cost_of(value)
             self._incumbents = [config]
 
@@ -684,22 +646,17 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _given(self) -> list[Configuration]:
         """Return θ_0, what the user adds, and those of which the user knows results."""
-        return [*self._first_and_added(), *(told.config for told in self.told)]
-
-    def _first_and_added(self) -> list[Configuration]:
-        """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""
         given = []
         if self.settings.first == "default":
             given.append(self._scenario.configspace.get_default_configuration())
             given[0].origin = "Initial Design: Default"
-        if self._additional_configs is not None:
-            return [*given, *self._additional_configs]
-        if self._config_selector is None:
-            return given
-        # Designs name themselves in the origin of what they sample, "Initial Design: Sobol";
-        # a user's own configuration has another one, or "Initial design" if it had none.
-        design = self._config_selector._initial_design_configs
-        return [*given, *(c for c in design if not str(c.origin).startswith("Initial Design:"))]
+        added = self._additional_configs
+        if added is None and self._config_selector is not None:
+            # Designs name themselves in the origin of what they sample, "Initial Design: Sobol";
+            # a user's own configuration has another one, or "Initial design" if it had none.
+            design = self._config_selector._initial_design_configs
+            added = [c for c in design if not str(c.origin).startswith("Initial Design:")]
+        return [*given, *(added or ()), *(told.config for told in self.told)]
 
 
 def _name_of(statistic: Statistic) -> str:

@@ -265,22 +265,16 @@ class ACBandOptimizer(SMBO):
             if self._running_since is None:
                 self._journal.pause()
 
-    def told(self) -> None:
-        """Record all that was told before the first race, and begin with it."""
-        self._begin()
-        self._journal.pause()
-
-    def _begin(self) -> None:
-        """Begin a new journal, and the run with it."""
-        self._acband.begin()  # what cannot be planned leaves no files behind
+    def begun(self) -> None:
+        """Begin a new journal, with all that was told before the first race."""
         told = [trial.as_json() for trial in self._acband.told]
-        self._journal.start(self._header(), {**self._identity, TOLD: plain({TOLD: told})[TOLD]})
-        self._acband.begin(recorder=self)
+        with self._open_journal() as journal:
+            journal.start(self._header(), {**self._identity, TOLD: plain({TOLD: told})[TOLD]})
 
     def _begin_warm(self) -> None:
         """Begin a new run with the results of a warm start, if there are any."""
         self._acband.told = list(self._warm)
-        self._begin()
+        self._acband.begin(recorder=self)
         for told in self._warm:
             self._add_to_history(told.config, told.key, told.value)
 
