@@ -8,6 +8,6 @@
 ``optimizer``       SMAC's loop, with a journal; ``runhistory`` its memory of trials
 ``identity``        what makes two runs the same; ``descriptions`` what makes two targets so
 ``warm_start``      results that are known before a run; ``validation`` runs apart from it
-``progress``        what a terminal or a notebook shows; ``logs`` and ``signals``
+``progress``        what a terminal or a notebook shows; ``logs`` what is said
 ==================  =========================================================================
 """

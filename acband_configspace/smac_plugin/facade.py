@@ -48,15 +48,19 @@ from acband_configspace.smac_plugin.options import (
 from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
-from acband_configspace.smac_plugin.runners import DaskRaceRunner, RaceRunner, make_runner
+from acband_configspace.smac_plugin.runners import (
+    DaskRaceRunner,
+    RaceRunner,
+    TargetFunction,
+    exit_on_sigterm,
+    make_runner,
+)
 from acband_configspace.smac_plugin.scenario import (
     hold_back,
     own_copy,
     refuse_unsupported,
     validation_keys,
 )
-from acband_configspace.smac_plugin.signals import exit_on_sigterm
-from acband_configspace.smac_plugin.trial_values import ToldTrial
 from acband_configspace.smac_plugin.validation import TestResults, Validation, rehearse, validate
 from acband_configspace.smac_plugin.warm_start import WarmStart, digest, earlier_results
 
@@ -152,7 +156,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def __init__(
         self,
         scenario: Scenario,
-        target_function: Callable[..., Any] | str | Sequence[str] | AbstractRunner | None = None,
+        target_function: TargetFunction | AbstractRunner | None = None,
         *,
         racing: bool = False,
         clock: Clock = "wall",
@@ -215,9 +219,14 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         )
         intensifier.allow_crashes = allow_crashes
         k = intensifier.meta["k"]
-        with_default = intensifier.settings.first == "default"
-        self._warm = _warm_results(
-            warm_start, scenario, k, with_default, racing=racing, clock=clock, par=par
+        self._warm = earlier_results(
+            warm_start,
+            scenario,
+            most=k,
+            with_default=intensifier.settings.first == "default",
+            racing=racing,
+            clock=clock,
+            par=par,
         )
         self._identity = identity_of(
             scenario,
@@ -235,7 +244,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         self.test_results: TestResults | None = None
         """After ``optimize``, with ``test_instances`` or ``test_share``: how good the incumbent is
         beside the default. ``print`` it for the verdict."""
-        self._own_runner = _runner_for(
+        self._own_runner = make_runner(
             scenario,
             target_function,
             dask_client=dask_client,
@@ -510,26 +519,6 @@ def _refuse_selector(intensifier: ACBandIntensifier) -> None:
         )
 
 
-def _warm_results(
-    source: WarmStart | None,
-    scenario: Scenario,
-    most: int,
-    with_default: bool,
-    *,
-    racing: bool,
-    clock: str,
-    par: float,
-) -> list[ToldTrial]:
-    """Return the results of a warm start, whose costs must mean what they mean here."""
-    if source is None:
-        return []
-    scale: dict[str, Any] = {"racing": racing}
-    if racing:  # otherwise a cost is what the target says
-        limit = scenario.trial_walltime_limit
-        scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
-    return earlier_results(source, scenario, most=most, with_default=with_default, scale=scale)
-
-
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
@@ -537,30 +526,3 @@ def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Cal
         progress = False
     wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
-
-
-def _runner_for(
-    scenario: Scenario,
-    target: Callable[..., Any] | str | Sequence[str] | AbstractRunner | None,
-    *,
-    dask_client: Client | None,
-    worker_timeout: float,
-    k: int,
-    racing: bool,
-    **options: Any,
-) -> AbstractRunner | None:
-    """Return what runs the target: a runner of the user's own, on a cluster, or on this machine."""
-    if target is None:
-        return None
-    if isinstance(target, AbstractRunner):
-        if dask_client is not None:
-            raise TypeError(
-                "dask_client must be None with a runner of your own: give the client to that runner"
-            )
-        return target
-    if dask_client is None:
-        parallel = scenario.n_workers > 1
-        return make_runner(scenario, target, racing=racing, parallel=parallel, **options)
-    return DaskRaceRunner(
-        scenario, target, dask_client, k=k, worker_timeout=worker_timeout, racing=racing, **options
-    )
