@@ -29,11 +29,10 @@ from acband_configspace.running.local.messages import (
     CancelRace,
     Channel,
     Finished,
+    Loaded,
     LowerLimit,
-    Ready,
     RunRacer,
     Setup,
-    SetupFailed,
     StartRace,
     StopRacer,
     channel_pair,
@@ -475,7 +474,7 @@ def main(descriptor: int) -> None:
     try:
         target = _load_target(setup)
     except BaseException:
-        channel.send(SetupFailed(traceback.format_exc()))
+        channel.send(Loaded(traceback.format_exc()))
         return
     for number, handler in (  # loading may have changed them
         (signal.SIGINT, signal.SIG_IGN),
@@ -484,7 +483,7 @@ def main(descriptor: int) -> None:
     ):
         signal.signal(number, handler)
     supervisor = Supervisor(channel, setup, target)
-    channel.send(Ready())
+    channel.send(Loaded(None))
     try:
         supervisor.serve()
     except _ToldToEnd:

@@ -24,7 +24,6 @@ from acband_configspace.running.local.messages import (
     Channel,
     PickledValue,
     Setup,
-    SetupFailed,
     StartRace,
     TrackSettings,
     channel_pair,
@@ -81,9 +80,9 @@ class SupervisorProcess:
         setup = Setup(sys.argv, settings, slots, user_process=os.getpid())
         try:
             self._channel.send(setup)
-            while not (messages := self._receive(None)):
+            while not (messages := self.receive(None)):
                 pass
-            if isinstance(messages[0], SetupFailed):
+            if messages[0].traceback is not None:
                 raise TargetLoadError(
                     "the target could not be loaded in a fresh Python process; the modules it "
                     f"uses must be importable there:\n{messages[0].traceback}"
@@ -106,17 +105,14 @@ class SupervisorProcess:
         """Tell the supervisor to start or to stop a race."""
         self._channel.send(message)
 
-    def receive(self, timeout: float | None) -> list[RaceReport]:
-        """Return the races that are over; wait for one at most so many seconds.
+    def receive(self, timeout: float | None) -> list[Any]:
+        """Return the reports of races that are over; wait for one at most so many seconds.
 
         Raises
         ------
         SupervisorDiedError
             If someone killed the supervisor.
         """
-        return self._receive(timeout)
-
-    def _receive(self, timeout: float | None) -> list[Any]:
         with selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ)
             # epoll refuses more than 24 days.

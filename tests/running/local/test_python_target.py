@@ -277,10 +277,10 @@ def test_a_result_written_by_something_else_does_not_count() -> None:
 
     def forge(configuration: Mapping[str, Any]) -> float:
         from acband_configspace.core.ends import End
-        from acband_configspace.running.local.messages import ENDED, CallEnd, PickledValue
+        from acband_configspace.running.local.messages import ENDED, PickledValue, RacerEnd
 
         now = time.monotonic()
-        forged = CallEnd(now, End.FINISHED, None, PickledValue.of(0.0))
+        forged = RacerEnd(now, End.FINISHED, None, PickledValue.of(0.0))
         for descriptor in os.listdir("/proc/self/fd"):
             if int(descriptor) > 2:
                 with contextlib.suppress(OSError):
