@@ -411,7 +411,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._n_planned = 0 if recorded is None else len(recorded.plans)
         history = RunHistory() if self._runhistory is None else self._runhistory
         self._pending = PendingRaces(
-            self._configurations, history, self._engine.needs, self.known_beforehand()
+            self._configurations, history, self._engine.needs, self._known_beforehand()
         )
         if recorder is not None and recorded is None:
             recorder.begun()  # only now: what cannot be planned leaves no files behind
@@ -485,15 +485,15 @@ class ACBandIntensifier(AbstractIntensifier):
         met = Counter(told.key for told in self.told if told.warm)
         return [key for key, _ in met.most_common()]
 
-    def known_beforehand(self) -> dict[TrialOn, TrialValue]:
+    def _known_beforehand(self) -> dict[TrialOn, TrialValue]:
         """Return the results that were told, by configuration and instance."""
         known = {}
         for told in self.told:
             number = self._configurations.number_of(told.config)
             assert number is not None  # it is one of those given
             key = told.key
-            if self._scenario.deterministic and self._engine is not None:  # seeds do not matter
-                key = InstanceKey(key.instance, self._engine.key(0).seed)
+            if self._scenario.deterministic:  # seeds do not matter
+                key = InstanceKey(key.instance, self.engine.key(0).seed)
             known[number, key] = told.value
         return known
 

@@ -82,7 +82,7 @@ class PendingRaces:
         needed: Callable[[Race], bool],
         told: Mapping[TrialOn, TrialValue],
     ) -> None:
-        self._told = told
+        self.told = told
         self._configurations = configurations
         self._runhistory = runhistory
         self._needed = needed
@@ -203,8 +203,8 @@ class PendingRaces:
 
     def _entry(self, trial: TrialOn) -> TrialValue | None:
         """Return what the user, or the run history, knows of a trial."""
-        if trial in self._told:
-            return self._told[trial]
+        if trial in self.told:
+            return self.told[trial]
         number, key = trial
         if number not in self._config_ids:  # they are found by their hash, which takes long
             config_id = self._runhistory.config_ids.get(self._configurations[number])
