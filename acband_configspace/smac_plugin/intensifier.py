@@ -32,7 +32,7 @@ from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import RaceRecord, Recorded
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.descriptions import describe
+from acband_configspace.smac_plugin.identity import describe
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, RaceCallback, TrialOn
 from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.scenario import (
