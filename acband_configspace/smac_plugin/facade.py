@@ -265,23 +265,28 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def _checked_intensifier(
         self, scenario: Scenario, intensifier: object, options: dict[str, Any]
     ) -> ACBandIntensifier:
+        """Return the user's intensifier, or one with these options, fit for this run."""
         if intensifier is None or _is_foreign(intensifier):
-            intensifier = self.get_intensifier(scenario, **options)
-            _refuse_selector(intensifier)
-            return intensifier
-        if not isinstance(intensifier, ACBandIntensifier):
+            checked = self.get_intensifier(scenario, **options)
+        elif not isinstance(intensifier, ACBandIntensifier):
             raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
-        if given := [name for name in options if name in OPTIONS]:
+        elif given := [name for name in options if name in OPTIONS]:
             raise TypeError(
                 f"{', '.join(given)} must be given to the intensifier, since one was passed"
             )
-        _refuse_selector(intensifier)
-        # Made before there was a facade, it knows neither how trials are run nor what else races.
-        racing, added = options["racing"], options["additional_configs"]
-        same = scenario.instances == intensifier._scenario.instances
-        if racing == intensifier.racing and not added and same:
-            return intensifier
-        return intensifier.with_run(scenario, racing=racing, additional_configs=added)
+        else:
+            # Made before there was a facade, it knew neither how trials are run nor what else races.
+            checked = intensifier.with_run(
+                scenario,
+                racing=options["racing"],
+                additional_configs=options["additional_configs"],
+            )
+        if checked.settings.proposals == "selector":
+            raise ValueError(
+                "proposals must not be 'selector' in ACBandFacade, which has no model: give it to "
+                "the intensifier of another of SMAC's facades"
+            )
+        return checked
 
     @staticmethod
     def get_intensifier(  # type: ignore[override]
@@ -446,9 +451,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """
         runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
-        n_given = self.intensifier.n_given
-        if self.intensifier.configurations.draw(n_given + 1) > n_given:
-            racers["random"] = self.intensifier.configurations[n_given]
+        configurations = self.intensifier.configurations
+        n_given = configurations.n_given
+        if configurations.draw(n_given + 1) > n_given:
+            racers["random"] = configurations[n_given]
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]
         try:
             report, in_order = rehearse(
@@ -509,14 +515,6 @@ def _ignored(arguments: Mapping[str, Any]) -> list[str]:
     """Return the arguments that were given and have no meaning here."""
     names = [name for name in IGNORED if arguments[name] is not None]
     return [*names, "intensifier"] if _is_foreign(arguments["intensifier"]) else names
-
-
-def _refuse_selector(intensifier: ACBandIntensifier) -> None:
-    if intensifier.settings.proposals == "selector":
-        raise ValueError(
-            "proposals must not be 'selector' in ACBandFacade, which has no model: give it to the "
-            "intensifier of another of SMAC's facades"
-        )
 
 
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:

@@ -181,7 +181,10 @@ class ACBandIntensifier(AbstractIntensifier):
     def with_run(
         self, scenario: Scenario, *, racing: bool, additional_configs: Sequence[Configuration]
     ) -> ACBandIntensifier:
-        """Return a copy for a run that differs in its instances, in racing or in who races."""
+        """Return itself, or a copy if the run differs in its instances, racing or who races."""
+        same = racing == self.racing and scenario.instances == self._scenario.instances
+        if same and not additional_configs:
+            return self
         return type(self)(
             scenario,
             preset=self.settings,

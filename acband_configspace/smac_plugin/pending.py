@@ -62,17 +62,7 @@ class PendingRaces:
 
     A trial whose result is in the run history is not run again: the user may have told it, a race
     that turned out needless may have left it, or a configuration may meet an instance again.
-
-    Parameters
-    ----------
-    configurations : Configurations
-        What the numbers of the core stand for.
-    runhistory : RunHistory
-        What is known.
-    needed : callable
-        Says whether the outcome of a race still matters.
-    told : mapping
-        Results that the user knew beforehand, perhaps under another seed.
+    ``needed`` says whether the outcome of a race still matters.
     """
 
     def __init__(
@@ -83,6 +73,7 @@ class PendingRaces:
         told: Mapping[TrialOn, TrialValue],
     ) -> None:
         self.told = told
+        """Results that the user knew beforehand, perhaps under another seed."""
         self._configurations = configurations
         self._runhistory = runhistory
         self._needed = needed

@@ -115,17 +115,7 @@ class FromSelector:
 
 
 class Learned:
-    """Proposes changes of the best of a run; the same number, the same configuration.
-
-    Parameters
-    ----------
-    space : ConfigurationSpace
-        What they are points of.
-    seed : int
-        Of all that is random here.
-    racing : bool
-        Whether losers are stopped.
-    """
+    """Proposes changes of the best of a run; the same number, the same configuration."""
 
     def __init__(self, space: ConfigurationSpace, *, seed: int, racing: bool = False) -> None:
         self.uniform_share = UNIFORM_SHARE_OF_RACES if racing else UNIFORM_SHARE

@@ -326,22 +326,9 @@ class DaskRaceRunner(RaceRunner):
     """Runs trials like :class:`RaceRunner`, but on the workers of a Dask cluster.
 
     With ``racing`` all trials of a race run on one worker, otherwise each trial for itself.
-    Workers may join and leave: what a lost worker was running is run again elsewhere.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        ``n_workers`` is ignored: the cluster has its own number of workers.
-    target : callable, str or list of str
-        As for the facade. Sent to each worker once, as is the space.
-    client : Client
-        Stays open.
-    k : int
-        How many racers a race has.
-    worker_timeout : float
-        Seconds to wait for workers when there are none.
-    **options
-        Those of :class:`RaceRunner`.
+    Workers may join and leave: what a lost worker was running is run again elsewhere. The target
+    and the space are sent to each worker once. ``n_workers`` of the scenario is ignored, and the
+    client stays open.
     """
 
     def __init__(

@@ -47,28 +47,11 @@ def earlier_results(
     clock: Clock,
     par: float,
 ) -> list[ToldTrial]:
-    """Return the results of the best configurations of a warm start, and of the default.
+    """Return the results of the ``most`` best configurations of a warm start.
 
-    Parameters
-    ----------
-    source : WarmStart | None
-        Where they are, if there are any.
-    scenario : Scenario
-        What they are to be used for.
-    most : int
-        Of how many configurations.
-    with_default : bool
-        Whether the default races anyway, so that what is known of it need not be run again.
-    racing, clock, par
-        What a cost means here: in a run of ours it must have meant the same.
-
-    Raises
-    ------
-    ValueError
-        If a configuration is not of the scenario's space, there is no run in that directory, or
-        its costs mean something else.
-    TypeError
-        If it is nothing of the kind.
+    And of the default, if that races anyway, so that what is known of it need not be run again.
+    In an earlier run of ours ``racing``, ``clock`` and ``par`` must have been the same: they are
+    what a cost means.
     """
     if source is None:
         return []

@@ -65,11 +65,7 @@ class _Close:
 class SupervisorThread:
     """Lets several threads share a supervisor: one thread of its own talks to it.
 
-    Parameters
-    ----------
-    open_supervisor : callable
-        Returns the supervisor to use; called for the first race, and again if the supervisor was
-        lost or given up.
+    It is opened for the first race, and again if it was lost or given up.
     """
 
     def __init__(self, open_supervisor: Callable[[], SupervisorProcess]) -> None:
@@ -202,14 +198,8 @@ class SupervisorThread:
 class RacePlugin(WorkerPlugin):
     """The races of one run on one worker.
 
-    Parameters
-    ----------
-    name : str
-        Tells the runs apart that a cluster serves.
-    settings : TrackSettings
-        What the supervisor is started with when the first race comes.
-    racers : int
-        How many racers a race usually has: the paper's k, or 1 if each trial runs for itself.
+    The name tells the runs apart that a cluster serves; a race usually has so many racers, the
+    paper's k, or 1 if each trial runs for itself.
     """
 
     def __init__(self, name: str, settings: TrackSettings, racers: int) -> None:

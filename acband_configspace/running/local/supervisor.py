@@ -244,11 +244,10 @@ class Supervisor:
             self._channel.post(outcome)
 
     def _cancel(self, key: Hashable) -> None:
-        running = [w for w in self._watchers if w.race is not None and w.race.message.key == key]
-        for watcher in running:
-            assert watcher.race is not None
-            watcher.race.is_cancelled = True
-            watcher.channel.send(StopRacer())
+        for watcher in self._watchers:
+            if watcher.race is not None and watcher.race.message.key == key:
+                watcher.race.is_cancelled = True
+                watcher.channel.send(StopRacer())
         for race in [race for race in self._queue if race.message.key == key]:
             self._queue.remove(race)
             for index in race.waiting:

@@ -55,13 +55,6 @@ class SupervisorDiedError(RuntimeError):
 class SupervisorProcess:
     """A supervisor below this process, and the connection to it; closed when it is collected.
 
-    Parameters
-    ----------
-    settings : TrackSettings
-        What to load, and the limits of the racers.
-    slots : int
-        How many racers may run at a time.
-
     Raises
     ------
     TargetLoadError
