@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import pickle
+import selectors
 import socket
 import struct
 from collections.abc import Hashable
@@ -249,6 +250,13 @@ class Channel:
     def has_unsent(self) -> bool:
         """Whether posted messages wait for a ``flush``."""
         return bool(self._outgoing)
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait until something has arrived, or the other end is closed; at most so many seconds."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self, selectors.EVENT_READ)
+            # epoll refuses more than 24 days.
+            selector.select(timeout if timeout is None else min(timeout, 86_400.0))
 
     def receive(self) -> list[Any]:
         """Return the messages that have arrived, without waiting.

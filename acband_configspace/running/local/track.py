@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import selectors
 import subprocess
 import sys
 import time
@@ -106,10 +105,7 @@ class SupervisorProcess:
         SupervisorDiedError
             If someone killed the supervisor.
         """
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._channel, selectors.EVENT_READ)
-            # epoll refuses more than 24 days.
-            selector.select(timeout if timeout is None else min(timeout, 86_400.0))
+        self._channel.wait(timeout)
         try:
             return self._channel.receive()
         except EOFError:
@@ -336,10 +332,9 @@ def _end_process(
         return []
     channel.end_sending()
     deadline = time.monotonic() + patience
-    with selectors.DefaultSelector() as selector, contextlib.suppress(EOFError):
-        selector.register(channel, selectors.EVENT_READ)
+    with contextlib.suppress(EOFError):
         while (remaining := deadline - time.monotonic()) > 0:
-            selector.select(remaining)
+            channel.wait(remaining)
             channel.receive()
     channel.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
