@@ -62,6 +62,17 @@ OPTIONS = ("preset", *(option.name for option in dataclasses.fields(Settings) if
 
 
 @dataclass(frozen=True)
+class _Begun:
+    """A run that has begun."""
+
+    engine: Engine
+    configurations: Configurations
+    pending: PendingRaces
+    runhistory: RunHistory | None
+    """What it has begun with."""
+
+
+@dataclass(frozen=True)
 class _EngineCosts:
     """What the engine knows of configurations, by instance and seed instead of by number."""
 
@@ -196,8 +207,7 @@ class ACBandIntensifier(AbstractIntensifier):
     def reset(self) -> None:
         """Forget everything that happened."""
         super().reset()
-        self._engine: Engine | None = None
-        self._begun_with: RunHistory | None = None
+        self._begun: _Begun | None = None
         self._recorder: ACBandOptimizer | None = None
         self._n_planned = 0
         self._leaders: list[int] = []
@@ -274,8 +284,8 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def trajectory(self) -> list[TrajectoryItem]:
         """Who led from when, and at what cost, estimated by all that is known now."""
-        if self._engine is not None:
-            curve = estimated(_EngineCosts(self._engine), self._leaders)
+        if self._begun is not None:
+            curve = estimated(_EngineCosts(self._begun.engine), self._leaders)
             for item, cost in zip(self._trajectory, curve, strict=False):
                 item.costs = [math.nan if cost.best is None else cost.best]
         return self._trajectory
@@ -290,31 +300,33 @@ class ACBandIntensifier(AbstractIntensifier):
         The callback makes sure that SMAC asks only when there is a trial.
         """
         while self.fill():
-            yield self._pending.pop()
+            yield self.pending.pop()
 
     # --- the run -----------------------------------------------------------------------------
 
     @property
-    def engine(self) -> Engine:
-        """The engine, which decides; it is made when it is first needed."""
+    def _run(self) -> _Begun:
         # A plan that was looked at before there was a facade knew neither what the user adds
         # nor what a run history holds.
-        if self._engine is None or self._begun_with is not self._runhistory:
+        if self._begun is None or self._begun.runhistory is not self._runhistory:
             self.begin()
-        assert self._engine is not None
-        return self._engine
+        assert self._begun is not None
+        return self._begun
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, which decides; it is made when it is first needed."""
+        return self._run.engine
 
     @property
     def configurations(self) -> Configurations:
         """The configurations by their numbers."""
-        _ = self.engine
-        return self._configurations
+        return self._run.configurations
 
     @property
     def pending(self) -> PendingRaces:
         """The races that are being run."""
-        _ = self.engine
-        return self._pending
+        return self._run.pending
 
     @property
     def schedule(self) -> Schedule | SearchSchedule:
@@ -339,12 +351,12 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def finished(self) -> str | None:
         """Why there is nothing left to race, None while there is."""
-        return None if self._engine is None else self._engine.finished
+        return None if self._begun is None else self._begun.engine.finished
 
     @property
     def n_races(self) -> int:
         """Races that are over."""
-        return 0 if self._engine is None else self._engine.n_races
+        return 0 if self._begun is None else self._begun.engine.n_races
 
     @property
     def n_given(self) -> int:
@@ -381,19 +393,18 @@ class ACBandIntensifier(AbstractIntensifier):
 
         A recorder keeps a record of the run; what is recorded comes before what is decided on it.
         """
-        self._begun_with = self._runhistory
         self._recorder = recorder
         # A run of crashes alone is not continued.
         self._any_success = recorded is not None and len(recorded.races) > 0
-        self._configurations = Configurations(
+        configurations = Configurations(
             self._scenario.configspace, self._given(), seed=self._seed, proposals=self._proposals()
         )
-        if self._configurations.draw(2) < 2:
+        if configurations.draw(2) < 2:
             raise ValueError(
                 "configspace must have at least two configurations to choose from but has only "
-                f"{dict(self._configurations[0])}"
+                f"{dict(configurations[0])}"
             )
-        self._engine = Engine(
+        engine = Engine(
             self.settings,
             racing=self.racing,
             instances=Instances(
@@ -402,9 +413,9 @@ class ACBandIntensifier(AbstractIntensifier):
                 seed=self._seed,
                 known=self._warm_keys(),
             ),
-            draw=self._configurations.draw,
+            draw=configurations.draw,
             limits=Limits(self.n_trials, is_timed(self._scenario), self.n_warm),
-            n_given=self._configurations.n_given,
+            n_given=configurations.n_given,
             n_in_space=self.n_in_space,
             seed=self._seed,
             plans=[] if recorded is None else recorded.plans,
@@ -413,9 +424,9 @@ class ACBandIntensifier(AbstractIntensifier):
         )
         self._n_planned = 0 if recorded is None else len(recorded.plans)
         history = RunHistory() if self._runhistory is None else self._runhistory
-        self._pending = PendingRaces(
-            self._configurations, history, self._engine.needs, self._known_beforehand()
-        )
+        told = self._known_beforehand(engine, configurations)
+        pending = PendingRaces(configurations, history, engine.needs, told)
+        self._begun = _Begun(engine, configurations, pending, self._runhistory)
         if recorder is not None and recorded is None:
             recorder.begun()  # only now: what cannot be planned leaves no files behind
         self._record_plans()
@@ -436,8 +447,8 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def fill(self) -> bool:
         """Open the next race unless trials are waiting to be handed out; say whether any are."""
-        engine = self.engine
-        while not self._pending:
+        engine, pending = self.engine, self.pending
+        while not pending:
             race = self._ask()
             self._record_plans()
             self._follow_leader(self.runhistory.finished, self.used_walltime)
@@ -446,7 +457,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 break
         if engine.finished is not None:
             self._say_finished(engine.finished)
-        return bool(self._pending)
+        return bool(pending)
 
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial; the last one of a race completes it."""
@@ -468,7 +479,7 @@ class ACBandIntensifier(AbstractIntensifier):
             for pending in completed:
                 self._complete(pending)
         except BaseException:  # a full disk, Ctrl-C: they are run again
-            self._pending.put_back(completed)
+            self.pending.put_back(completed)
             raise
 
     # --- what is known beforehand ---------------------------------------------------------------
@@ -488,15 +499,17 @@ class ACBandIntensifier(AbstractIntensifier):
         met = Counter(told.key for told in self.told if told.warm)
         return [key for key, _ in met.most_common()]
 
-    def _known_beforehand(self) -> dict[TrialOn, TrialValue]:
+    def _known_beforehand(
+        self, engine: Engine, configurations: Configurations
+    ) -> dict[TrialOn, TrialValue]:
         """Return the results that were told, by configuration and instance."""
         known = {}
         for told in self.told:
-            number = self._configurations.number_of(told.config)
+            number = configurations.number_of(told.config)
             assert number is not None  # it is one of those given
             key = told.key
             if self._scenario.deterministic:  # seeds do not matter
-                key = InstanceKey(key.instance, self.engine.key(0).seed)
+                key = InstanceKey(key.instance, engine.key(0).seed)
             known[number, key] = told.value
         return known
 
@@ -511,7 +524,7 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _open(self, race: Race) -> bool:
         """Queue the trials of a race, but for those whose results are known."""
-        pending = self._pending.look_up(race, self.engine.key(race.instance))
+        pending = self.pending.look_up(race, self.engine.key(race.instance))
         if self.runhistory.submitted + pending.n_new > self.trial_limit:
             self.engine.finish(
                 f"n_trials={self._scenario.n_trials} leaves no room for another race"
@@ -519,7 +532,7 @@ class ACBandIntensifier(AbstractIntensifier):
             return False
         self._started = True
         self._announce(race)
-        self._pending.add(pending)
+        self.pending.add(pending)
         if not pending.missing:
             self._complete(pending)
         return True
