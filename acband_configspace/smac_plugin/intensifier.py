@@ -20,7 +20,7 @@ from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.engine import Engine, Limits, Plan, ReplayError
+from acband_configspace.core.engine import Engine, Limits, ReplayError
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, Race, RaceId
