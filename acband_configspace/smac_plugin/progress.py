@@ -57,10 +57,8 @@ class Standing:
     """Whether the default was stopped on some of them: it is then worse than that."""
 
     @classmethod
-    def of(cls, smbo: SMBO) -> Standing | None:
+    def of(cls, smbo: SMBO, intensifier: ACBandIntensifier) -> Standing | None:
         """Look at a run; None as long as nobody leads."""
-        intensifier = smbo.intensifier
-        assert isinstance(intensifier, ACBandIntensifier)
         incumbent = next(iter(intensifier.get_incumbents()), None)
         if incumbent is None:
             return None
@@ -150,7 +148,7 @@ class Progress(JupyterMixin):
             most_trials=intensifier.trial_limit - intensifier.n_warm,
             n_running=max(0, min(n_open, smbo._scenario.n_workers)),
             cpu_seconds=smbo.used_target_function_cputime,
-            standing=Standing.of(smbo),
+            standing=Standing.of(smbo, intensifier),
             elapsed=smbo.used_walltime,
             limit=smbo._scenario.walltime_limit,
             finished=intensifier.finished is not None or smbo._finished,

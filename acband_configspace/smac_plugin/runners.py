@@ -195,8 +195,8 @@ class RaceRunner(AbstractRunner):
         if race is not None and len(self._gathered) < race.n_racers:
             return
         racers, self._gathered = self._gathered, []
-        key: object = ("trial", self._n_singles) if race is None else ("race", race.race)
         self._n_singles += race is None
+        key: object = ("trial", self._n_singles) if race is None else ("race", race.race)
         # Enough for the supervisor to have the next race at hand when one ends, and no more.
         most = 2 * max(self._n_slots, len(racers))
         while self._n_unfinished >= most and self.seconds_left() > 0:
