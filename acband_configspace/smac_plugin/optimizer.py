@@ -268,7 +268,7 @@ class ACBandOptimizer(SMBO):
         """Begin a new journal, with all that was told before the first race."""
         told = [trial.as_json() for trial in self._acband.told]
         with self._open_journal() as journal:
-            journal.start(self._header(), {**self._identity, TOLD: plain({TOLD: told})[TOLD]})
+            journal.start(self._header(), plain({**self._identity, TOLD: told}))
 
     def _begin_warm(self) -> None:
         """Begin a new run with the results of a warm start, if there are any."""
@@ -429,8 +429,7 @@ def _nothing_collected() -> Iterator[None]:
 def _seconds(saved: Mapping[str, Any], name: str) -> float:
     """Return a number of seconds; 0 if there is none."""
     value = saved.get(name)
-    is_number = isinstance(value, (int, float)) and math.isfinite(value)
-    return float(value) if is_number and value is not None else 0.0
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
 def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:
