@@ -13,7 +13,6 @@ import warnings
 import weakref
 from collections.abc import Hashable
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from acband_configspace.core.checks import whole_number
@@ -232,11 +231,10 @@ class RaceTrack:
         if spec.key in self._unfinished.values():
             raise ValueError(f"key must differ from all unfinished races but got {spec.key!r}")
         self._races_started += 1
-        number = self._races_started
         message = start_message(
-            number, spec, self._target, cutoff=self._cutoff, shared=self._shared
+            self._races_started, spec, self._target, cutoff=self._cutoff, shared=self._shared
         )
-        self._unfinished[number] = spec.key
+        self._unfinished[message.key] = spec.key
         self._supervisor.send(message)
 
     def wait(self, timeout: float | None = None) -> list[RaceReport]:
@@ -277,12 +275,7 @@ class RaceTrack:
     def __enter__(self) -> RaceTrack:
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        exception_traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _check_open(self) -> None:
