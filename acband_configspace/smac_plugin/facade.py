@@ -275,7 +275,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
                 f"{', '.join(given)} must be given to the intensifier, since one was passed"
             )
         else:
-            # Made before there was a facade, it knew neither how trials are run nor what else races.
+            # Made before there was a facade, it knows neither how trials run nor what else races.
             checked = intensifier.with_run(
                 scenario,
                 racing=options["racing"],
