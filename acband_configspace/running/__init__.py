@@ -35,26 +35,19 @@ if TYPE_CHECKING:
     from acband_configspace.running.targets import Target as Target
 
 _HOMES = {
-    "Clock": "race",
-    "CommandTarget": "targets",
-    "End": "race",
-    "PythonTarget": "targets",
-    "RaceCluster": "dask.cluster",
-    "RaceReport": "race",
-    "RaceSpec": "race",
-    "RaceTrack": "local.track",
-    "RacerReport": "race",
-    "ScriptReport": "race",
-    "SupervisorDiedError": "local.track",
-    "Target": "targets",
-    "TargetLoadError": "local.track",
-    "TrackLimits": "race",
-}
+    "race": (
+        "Clock", "End", "RaceReport", "RaceSpec", "RacerReport", "ScriptReport", "TrackLimits",
+    ),
+    "targets": ("CommandTarget", "PythonTarget", "Target"),
+    "local.track": ("RaceTrack", "SupervisorDiedError", "TargetLoadError"),
+    "dask.cluster": ("RaceCluster",),
+}  # fmt: skip
 
-__all__ = list(_HOMES)
+__all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

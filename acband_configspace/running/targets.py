@@ -8,7 +8,7 @@ import os
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 
 import cloudpickle
 
@@ -26,52 +26,25 @@ from acband_configspace.running.race import RaceSpec, ScriptReport, TrackLimits
 OPTIONAL_ARGUMENTS = ("instance", "seed", "cutoff")
 
 
-class Target(Protocol):
-    """What a race track can run."""
-
-    @property
-    def pickled_function(self) -> bytes | None:
-        """The function the racers call, or None if they execute commands."""
-
-    @property
-    def pickled_reader(self) -> bytes | None:
-        """The function that reads what commands print, or None for SMAC's convention."""
-
-    def job(
-        self,
-        configuration: Mapping[str, Any],
-        *,
-        instance: str | None,
-        seed: int | None,
-        cutoff: float | None,
-        shared: object,
-    ) -> Job:
-        """Return what one racer has to do."""
-
-
 class PythonTarget:
     """A Python callable: function, lambda, closure, partial, bound method or callable object.
 
     It is called in the racer's process as ``function(configuration, instance=..., seed=...,
-    cutoff=...)`` with those of the named arguments that it takes. It is pickled by value where
-    necessary when this object is constructed: later changes to what it refers to do not reach
-    the racers, and its changes to global state end with the racer.
+    cutoff=...)`` with those of the named arguments that it takes; one that is None is left to the
+    function's own default. It is pickled by value where necessary when this object is constructed:
+    later changes to what it refers to do not reach the racers, and its changes to global state end
+    with the racer.
 
     Parameters
     ----------
     function : callable
         A float that it returns must be finite: NaN or infinity is a crash. A large value arrives
         shortened: numbers are kept, the rest becomes text.
-    arguments : sequence of str, optional
-        Which of ``instance``, ``seed`` and ``cutoff`` to pass. By default those that the
-        signature names; one that is None is then left to the function's own default.
 
     Raises
     ------
     TypeError
         If the function cannot be called, or cannot be sent to another process.
-    ValueError
-        If ``arguments`` names something else.
 
     Notes
     -----
@@ -87,24 +60,11 @@ class PythonTarget:
 
     pickled_reader: bytes | None = None
 
-    def __init__(
-        self, function: Callable[..., object], *, arguments: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         if not callable(function):
             raise TypeError(f"function must be callable but got {function!r}")
-        unknown = [name for name in arguments or () if name not in OPTIONAL_ARGUMENTS]
-        if unknown:
-            known = ", ".join(OPTIONAL_ARGUMENTS)
-            raise ValueError(f"arguments must be some of {known} but got {unknown[0]!r}")
-        named, optional = _named_parameters(function)
-        self.arguments = tuple(named if arguments is None else arguments)
-        self._omitted_if_none = tuple(optional) if arguments is None else ()
-        self._pickled_function = _pickled("the target function", function)
-
-    @property
-    def pickled_function(self) -> bytes | None:
-        """The function as the racers load it."""
-        return self._pickled_function
+        self.arguments, self._omitted_if_none = _named_parameters(function)
+        self.pickled_function: bytes | None = _pickled("the target function", function)
 
     def job(
         self,
@@ -207,17 +167,17 @@ class CommandTarget:
             if self._to_arguments is None:
                 arguments = smac_arguments(configuration, instance, seed)
             else:
-                arguments = self._own_arguments(configuration, instance, seed, cutoff)
+                own = self._to_arguments(configuration, instance, seed, cutoff)
+                if isinstance(own, (str, bytes)) or not isinstance(own, Sequence):
+                    raise TypeError(f"to_arguments must return a list of arguments but got {own!r}")
+                arguments = [str(argument) for argument in own]
         except Exception:  # a mistake in the user's function must not end the whole run
             return BrokenJob(f"could not build the command line:\n{traceback.format_exc()}")
         return CommandJob((*self.command, *arguments), self._success_codes, self._directory)
 
-    def _own_arguments(self, *known: Any) -> list[str]:
-        assert self._to_arguments is not None
-        arguments = self._to_arguments(*known)
-        if isinstance(arguments, (str, bytes)) or not isinstance(arguments, Sequence):
-            raise TypeError(f"to_arguments must return a list of arguments but got {arguments!r}")
-        return [str(argument) for argument in arguments]
+
+Target = PythonTarget | CommandTarget
+"""What a race track can run."""
 
 
 def checked_codes(codes: Collection[int]) -> frozenset[int]:
@@ -261,21 +221,22 @@ class _SharedPickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no ty
         return "shared" if obj is self._shared and obj is not None else None
 
 
-def _named_parameters(function: Callable[..., object]) -> tuple[list[str], list[str]]:
+def _named_parameters(
+    function: Callable[..., object],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the optional arguments a function takes, and those that have a default as well."""
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:  # some builtins have no signature
-        return [], []
+        return (), ()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return list(OPTIONAL_ARGUMENTS), list(OPTIONAL_ARGUMENTS)
-    by_name = [
-        parameters[name]
+        return OPTIONAL_ARGUMENTS, OPTIONAL_ARGUMENTS
+    named = {
+        name: parameters[name]
         for name in OPTIONAL_ARGUMENTS
         if name in parameters and parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY
-    ]
-    with_default = [parameter for parameter in by_name if parameter.default is not parameter.empty]
-    return [parameter.name for parameter in by_name], [parameter.name for parameter in with_default]
+    }
+    return tuple(named), tuple(n for n, p in named.items() if p.default is not p.empty)
 
 
 def _pickled(what: str, function: Callable[..., object]) -> bytes:
@@ -310,10 +271,9 @@ def start_message(
         )
         for configuration in spec.configurations
     )
-    limits = spec.limits or (None,) * len(jobs)
-    own_limits = tuple(
+    limits = tuple(
         # Where the limit is not below the cutoff, the cutoff decides.
         math.inf if limit is None or (cutoff is not None and limit >= cutoff) else float(limit)
-        for limit in limits
+        for limit in spec.limits or (None,) * len(jobs)
     )
-    return StartRace(key, jobs, own_limits, spec.stop_losers)
+    return StartRace(key, jobs, limits, spec.stop_losers)

@@ -6,9 +6,8 @@
 ``configurations``  the points of the space behind the core's numbers; ``proposals`` of new ones
 ``runners``         run the target; ``trial_values`` say in SMAC's words what came of it
 ``optimizer``       SMAC's loop, with a journal; ``runhistory`` its memory of trials
-``identity``        what makes two runs the same; ``descriptions`` what makes two targets so
+``identity``        what makes two runs, and two targets, the same
 ``warm_start``      results that are known before a run; ``validation`` runs apart from it
-``progress``        what a terminal or a notebook shows; ``logs`` and ``signals``
-``private_names``   the names of SMAC that all this rests on
+``progress``        what a terminal or a notebook shows; ``logs`` what is said
 ==================  =========================================================================
 """

@@ -48,15 +48,19 @@ from acband_configspace.smac_plugin.options import (
 from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
-from acband_configspace.smac_plugin.runners import DaskRaceRunner, RaceRunner, make_runner
+from acband_configspace.smac_plugin.runners import (
+    DaskRaceRunner,
+    RaceRunner,
+    TargetFunction,
+    exit_on_sigterm,
+    make_runner,
+)
 from acband_configspace.smac_plugin.scenario import (
     hold_back,
     own_copy,
     refuse_unsupported,
     validation_keys,
 )
-from acband_configspace.smac_plugin.signals import exit_on_sigterm
-from acband_configspace.smac_plugin.trial_values import ToldTrial
 from acband_configspace.smac_plugin.validation import TestResults, Validation, rehearse, validate
 from acband_configspace.smac_plugin.warm_start import WarmStart, digest, earlier_results
 
@@ -152,7 +156,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def __init__(
         self,
         scenario: Scenario,
-        target_function: Callable[..., Any] | str | Sequence[str] | AbstractRunner | None = None,
+        target_function: TargetFunction | AbstractRunner | None = None,
         *,
         racing: bool = False,
         clock: Clock = "wall",
@@ -215,9 +219,14 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         )
         intensifier.allow_crashes = allow_crashes
         k = intensifier.meta["k"]
-        with_default = intensifier.settings.first == "default"
-        self._warm = _warm_results(
-            warm_start, scenario, k, with_default, racing=racing, clock=clock, par=par
+        self._warm = earlier_results(
+            warm_start,
+            scenario,
+            most=k,
+            with_default=intensifier.settings.first == "default",
+            racing=racing,
+            clock=clock,
+            par=par,
         )
         self._identity = identity_of(
             scenario,
@@ -235,7 +244,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         self.test_results: TestResults | None = None
         """After ``optimize``, with ``test_instances`` or ``test_share``: how good the incumbent is
         beside the default. ``print`` it for the verdict."""
-        self._own_runner = _runner_for(
+        self._own_runner = make_runner(
             scenario,
             target_function,
             dask_client=dask_client,
@@ -256,23 +265,28 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     def _checked_intensifier(
         self, scenario: Scenario, intensifier: object, options: dict[str, Any]
     ) -> ACBandIntensifier:
+        """Return the user's intensifier, or one with these options, fit for this run."""
         if intensifier is None or _is_foreign(intensifier):
-            intensifier = self.get_intensifier(scenario, **options)
-            _refuse_selector(intensifier)
-            return intensifier
-        if not isinstance(intensifier, ACBandIntensifier):
+            checked = self.get_intensifier(scenario, **options)
+        elif not isinstance(intensifier, ACBandIntensifier):
             raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
-        if given := [name for name in options if name in OPTIONS]:
+        elif given := [name for name in options if name in OPTIONS]:
             raise TypeError(
                 f"{', '.join(given)} must be given to the intensifier, since one was passed"
             )
-        _refuse_selector(intensifier)
-        # Made before there was a facade, it knows neither how trials are run nor what else races.
-        racing, added = options["racing"], options["additional_configs"]
-        same = scenario.instances == intensifier._scenario.instances
-        if racing == intensifier.racing and not added and same:
-            return intensifier
-        return intensifier.with_run(scenario, racing=racing, additional_configs=added)
+        else:
+            # Made before there was a facade, it knows neither how trials run nor what else races.
+            checked = intensifier.with_run(
+                scenario,
+                racing=options["racing"],
+                additional_configs=options["additional_configs"],
+            )
+        if checked.settings.proposals == "selector":
+            raise ValueError(
+                "proposals must not be 'selector' in ACBandFacade, which has no model: give it to "
+                "the intensifier of another of SMAC's facades"
+            )
+        return checked
 
     @staticmethod
     def get_intensifier(  # type: ignore[override]
@@ -437,9 +451,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """
         runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
-        n_given = self.intensifier.n_given
-        if self.intensifier.configurations.draw(n_given + 1) > n_given:
-            racers["random"] = self.intensifier.configurations[n_given]
+        configurations = self.intensifier.configurations
+        n_given = configurations.n_given
+        if configurations.draw(n_given + 1) > n_given:
+            racers["random"] = configurations[n_given]
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]
         try:
             report, in_order = rehearse(
@@ -502,34 +517,6 @@ def _ignored(arguments: Mapping[str, Any]) -> list[str]:
     return [*names, "intensifier"] if _is_foreign(arguments["intensifier"]) else names
 
 
-def _refuse_selector(intensifier: ACBandIntensifier) -> None:
-    if intensifier.settings.proposals == "selector":
-        raise ValueError(
-            "proposals must not be 'selector' in ACBandFacade, which has no model: give it to the "
-            "intensifier of another of SMAC's facades"
-        )
-
-
-def _warm_results(
-    source: WarmStart | None,
-    scenario: Scenario,
-    most: int,
-    with_default: bool,
-    *,
-    racing: bool,
-    clock: str,
-    par: float,
-) -> list[ToldTrial]:
-    """Return the results of a warm start, whose costs must mean what they mean here."""
-    if source is None:
-        return []
-    scale: dict[str, Any] = {"racing": racing}
-    if racing:  # otherwise a cost is what the target says
-        limit = scenario.trial_walltime_limit
-        scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
-    return earlier_results(source, scenario, most=most, with_default=with_default, scale=scale)
-
-
 def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Callback]:
     """Add a progress display if it is wanted and there is none."""
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
@@ -537,30 +524,3 @@ def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Cal
         progress = False
     wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]
-
-
-def _runner_for(
-    scenario: Scenario,
-    target: Callable[..., Any] | str | Sequence[str] | AbstractRunner | None,
-    *,
-    dask_client: Client | None,
-    worker_timeout: float,
-    k: int,
-    racing: bool,
-    **options: Any,
-) -> AbstractRunner | None:
-    """Return what runs the target: a runner of the user's own, on a cluster, or on this machine."""
-    if target is None:
-        return None
-    if isinstance(target, AbstractRunner):
-        if dask_client is not None:
-            raise TypeError(
-                "dask_client must be None with a runner of your own: give the client to that runner"
-            )
-        return target
-    if dask_client is None:
-        parallel = scenario.n_workers > 1
-        return make_runner(scenario, target, racing=racing, parallel=parallel, **options)
-    return DaskRaceRunner(
-        scenario, target, dask_client, k=k, worker_timeout=worker_timeout, racing=racing, **options
-    )

@@ -1,16 +1,27 @@
-"""What makes two runs the same: everything that decides which races are run, and no limits."""
+"""What makes two runs the same: everything that decides which races are run, and no limits.
+
+Targets are told apart by what decides their results, in words that the next process finds again.
+No memory addresses: partials, lambdas, bound methods and callable objects keep their description
+from start to start. It has their code, the plain values they are bound to, what they name of their
+module (functions, classes, plain values), and of a command the content of its files. Code of
+installed packages and what a function itself assigns to are left out.
+"""
 
 from __future__ import annotations
 
+import dis
+import functools
 import hashlib
 import json
-from collections.abc import Mapping
+import shutil
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from smac.scenario import Scenario
 from smac.utils.numpyencoder import NumpyEncoder
-
-from acband_configspace.smac_plugin.descriptions import describe
 
 #: These decide what a trial costs, or which trials there are. Limits (n_trials, walltime_limit,
 #: cputime_limit, termination_cost_threshold, n_workers) may change from start to start.
@@ -22,6 +33,12 @@ _SCENARIO_FIELDS = (
     "trial_memory_limit",
     "instances",
     "seed",
+)
+#: Their texts are the same in the next process.
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), PurePath)
+#: Where code lies that is not the user's own.
+_INSTALLED = tuple(
+    str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib")
 )
 
 
@@ -93,3 +110,133 @@ def scenario_as_json(scenario: Scenario) -> dict[str, Any]:
     content = {k: v for k, v in vars(scenario).items() if k != "configspace"}
     content["output_directory"] = str(scenario.output_directory)
     return content
+
+
+# --- targets ---------------------------------------------------------------------------------
+
+
+def describe(target: object) -> str:
+    """Return a text that tells targets apart, and is the same in the next process.
+
+    >>> describe(lambda config: 1) == describe(lambda config: 1)
+    True
+    >>> describe(lambda config: 1) == describe(lambda config: 2)
+    False
+    """
+    if isinstance(target, str):
+        return _describe_command([target])
+    if isinstance(target, (list, tuple)) and all(isinstance(w, (str, PurePath)) for w in target):
+        return _describe_command(target)
+    return _Describer().of(target)
+
+
+def _describe_command(words: Sequence[object]) -> str:
+    parts = []
+    for word in words:
+        parts.append(repr(str(word)))
+        path = Path(shutil.which(str(word)) or str(word))
+        if path.is_file():
+            content = path.read_bytes()
+            parts.append(hashlib.md5(content, usedforsecurity=False).hexdigest())
+    return " ".join(parts)
+
+
+class _Describer:
+    """Describes a target and what it reaches, each function or class once."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def of(self, target: object) -> str:
+        """Return the text of a target, or of something that it is bound to."""
+        if isinstance(target, _PLAIN):
+            return repr(target)
+        if isinstance(target, (list, tuple)):
+            return f"({', '.join(map(self.of, target))})"
+        if isinstance(target, functools.partial):
+            named = [part for item in sorted(target.keywords.items()) for part in item]
+            return f"partial({self.of(target.func)}, {self.of([*target.args, *named])})"
+        if isinstance(target, MethodType):
+            return f"{self.of(target.__func__)} of {self._of_object(target.__self__)}"
+        if isinstance(target, FunctionType):
+            return self._of_function(target)
+        if isinstance(target, type):
+            return self._of_class(target)
+        return self._of_object(target) if callable(target) else type(target).__qualname__
+
+    def _of_function(self, function: FunctionType) -> str:
+        if not self._is_new(function) or _is_installed(function):
+            return function.__qualname__
+        cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
+        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        reached = ", ".join(self._reached(function))
+        code = _code_digest(function.__code__)
+        return f"{function.__qualname__}:{code}{self.of([*cells, *defaults])}[{reached}]"
+
+    def _of_class(self, kind: type) -> str:
+        if not self._is_new(kind) or _is_installed(kind):
+            return kind.__qualname__
+        methods = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
+        return f"{kind.__qualname__}:{self.of(methods)}"
+
+    def _of_object(self, target: object) -> str:
+        if not self._is_new(target):
+            return type(target).__qualname__
+        attributes = sorted(getattr(target, "__dict__", {}).items())
+        bound = [part for item in attributes for part in item]
+        return f"{self._of_class(type(target))}{self.of(bound)}"
+
+    def _reached(self, function: FunctionType) -> Iterator[str]:
+        """Yield what a function names of its module, and of other modules of the user's."""
+        names = _names(function.__code__)
+        for name in sorted(names & function.__globals__.keys()):
+            value = function.__globals__[name]
+            if not isinstance(value, ModuleType):
+                yield f"{name}={self.of(value)}"
+            elif not _is_installed(value):
+                for attribute in sorted(names & vars(value).keys()):
+                    yield f"{name}.{attribute}={self.of(vars(value)[attribute])}"
+
+    def _is_new(self, thing: object) -> bool:
+        """Return whether something is described for the first time: references may be circular."""
+        new = id(thing) not in self._seen
+        self._seen.add(id(thing))
+        return new
+
+
+def _is_installed(thing: object) -> bool:
+    """Return whether something belongs to Python or to an installed package."""
+    if isinstance(thing, type):
+        return thing.__module__ == "builtins"
+    if isinstance(thing, FunctionType):
+        file: str | None = thing.__code__.co_filename
+    else:
+        file = getattr(thing, "__file__", None)
+    return file is None or str(Path(file).resolve()).startswith(_INSTALLED)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the names that code, and functions within it, may look up but does not assign to."""
+    assigned = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_GLOBAL"}
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _names(constant)
+    return names - assigned
+
+
+def _code_digest(code: CodeType) -> str:
+    digest = hashlib.md5(code.co_code, usedforsecurity=False)
+    digest.update(_describe_constant(code.co_consts).encode())
+    digest.update(repr(code.co_names).encode())
+    return digest.hexdigest()
+
+
+def _describe_constant(constant: object) -> str:
+    if isinstance(constant, CodeType):  # it prints with its address
+        return _code_digest(constant)
+    if isinstance(constant, tuple):
+        return f"({', '.join(map(_describe_constant, constant))})"
+    if isinstance(constant, frozenset):  # what stands in braces; its order is another each time
+        return f"{{{', '.join(sorted(map(_describe_constant, constant)))}}}"
+    return repr(constant)

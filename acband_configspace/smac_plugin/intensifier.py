@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
@@ -20,7 +20,7 @@ from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
 from acband_configspace.core.ends import End
-from acband_configspace.core.engine import Engine, Limits, Plan, ReplayError
+from acband_configspace.core.engine import Engine, Limits, ReplayError
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, Race, RaceId
@@ -32,7 +32,7 @@ from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import RaceRecord, Recorded
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.descriptions import describe
+from acband_configspace.smac_plugin.identity import describe
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, RaceCallback, TrialOn
 from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.scenario import (
@@ -50,6 +50,9 @@ from acband_configspace.smac_plugin.trial_values import (
     reason_of,
 )
 
+if TYPE_CHECKING:
+    from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+
 logger = logging.getLogger(__name__)
 
 #: Stands for "no option of that name was given", where None is a value.
@@ -58,35 +61,15 @@ NOT_GIVEN: Any = object()
 OPTIONS = ("preset", *(option.name for option in dataclasses.fields(Settings) if option.init))
 
 
-class Recorder(Protocol):
-    """Keeps a record of the run; what is recorded comes before what is decided on it."""
-
-    def planned(self, plan: Plan) -> None:
-        """Take note of the plan of a pass, before its first race."""
-
-    def raced(self, race: PendingRace, values: Sequence[TrialValue]) -> None:
-        """Take note of a race that is over."""
-
-    def finished(self, reason: str) -> None:
-        """Take note that there is nothing left to race."""
-
-    def earlier(self, place: RaceId) -> RaceRecord | None:
-        """Return the race of an earlier process in that place, None if there is none."""
-
-    def taken_in(self, record: RaceRecord) -> None:
-        """Take note that the engine has taken in a race of an earlier process."""
-
-    def told(self) -> None:
-        """Take note of all that was told before the first race, and begin with it."""
-
-
 @dataclass(frozen=True)
-class _Lead:
-    """Who took the lead, and when."""
+class _Begun:
+    """A run that has begun."""
 
-    number: int
-    n_trials: int
-    walltime: float
+    engine: Engine
+    configurations: Configurations
+    pending: PendingRaces
+    runhistory: RunHistory | None
+    """What it has begun with."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +192,10 @@ class ACBandIntensifier(AbstractIntensifier):
     def with_run(
         self, scenario: Scenario, *, racing: bool, additional_configs: Sequence[Configuration]
     ) -> ACBandIntensifier:
-        """Return a copy for a run that differs in its instances, in racing or in who races."""
+        """Return itself, or a copy if the run differs in its instances, racing or who races."""
+        same = racing == self.racing and scenario.instances == self._scenario.instances
+        if same and not additional_configs:
+            return self
         return type(self)(
             scenario,
             preset=self.settings,
@@ -221,19 +207,16 @@ class ACBandIntensifier(AbstractIntensifier):
     def reset(self) -> None:
         """Forget everything that happened."""
         super().reset()
-        self._engine: Engine | None = None
-        self._begun_with: RunHistory | None = None
-        self._recorder: Recorder | None = None
+        self._begun: _Begun | None = None
+        self._recorder: ACBandOptimizer | None = None
         self._n_planned = 0
         self._leaders: list[int] = []
-        self._led_by: int | None = None
         self._any_success = False
         self._first_reason: str | None = None
         self._lowest: float = math.inf
         self._said_finished = False
         self._taken: RaceRecord | None = None
         self._moment = (0, 0.0)
-        self._leads: list[_Lead] = []
         self._asked: deque[Race] = deque()
         self.told: list[ToldTrial] = []
         """Results that were known before the first race: their configurations take part."""
@@ -301,8 +284,8 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def trajectory(self) -> list[TrajectoryItem]:
         """Who led from when, and at what cost, estimated by all that is known now."""
-        if self._engine is not None:
-            curve = estimated(_EngineCosts(self._engine), self._leaders)
+        if self._begun is not None:
+            curve = estimated(_EngineCosts(self._begun.engine), self._leaders)
             for item, cost in zip(self._trajectory, curve, strict=False):
                 item.costs = [math.nan if cost.best is None else cost.best]
         return self._trajectory
@@ -317,31 +300,33 @@ class ACBandIntensifier(AbstractIntensifier):
         The callback makes sure that SMAC asks only when there is a trial.
         """
         while self.fill():
-            yield self._pending.pop()
+            yield self.pending.pop()
 
     # --- the run -----------------------------------------------------------------------------
 
     @property
-    def engine(self) -> Engine:
-        """The engine, which decides; it is made when it is first needed."""
+    def _run(self) -> _Begun:
         # A plan that was looked at before there was a facade knew neither what the user adds
         # nor what a run history holds.
-        if self._engine is None or self._begun_with is not self._runhistory:
+        if self._begun is None or self._begun.runhistory is not self._runhistory:
             self.begin()
-        assert self._engine is not None
-        return self._engine
+        assert self._begun is not None
+        return self._begun
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, which decides; it is made when it is first needed."""
+        return self._run.engine
 
     @property
     def configurations(self) -> Configurations:
         """The configurations by their numbers."""
-        _ = self.engine
-        return self._configurations
+        return self._run.configurations
 
     @property
     def pending(self) -> PendingRaces:
         """The races that are being run."""
-        _ = self.engine
-        return self._pending
+        return self._run.pending
 
     @property
     def schedule(self) -> Schedule | SearchSchedule:
@@ -366,12 +351,12 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def finished(self) -> str | None:
         """Why there is nothing left to race, None while there is."""
-        return None if self._engine is None else self._engine.finished
+        return None if self._begun is None else self._begun.engine.finished
 
     @property
     def n_races(self) -> int:
         """Races that are over."""
-        return 0 if self._engine is None else self._engine.n_races
+        return 0 if self._begun is None else self._begun.engine.n_races
 
     @property
     def n_given(self) -> int:
@@ -401,34 +386,36 @@ class ACBandIntensifier(AbstractIntensifier):
         sizes = [parameter.size for parameter in self._scenario.configspace.values()]
         return math.prod(map(int, sizes)) if all(map(math.isfinite, sizes)) else None
 
-    def begin(self, recorded: Recorded | None = None, recorder: Recorder | None = None) -> None:
-        """Start the engine, with what an earlier process recorded, if there is anything."""
-        self._begun_with = self._runhistory
+    def begin(
+        self, recorded: Recorded | None = None, recorder: ACBandOptimizer | None = None
+    ) -> None:
+        """Start the engine, with what an earlier process recorded, if there is anything.
+
+        A recorder keeps a record of the run; what is recorded comes before what is decided on it.
+        """
         self._recorder = recorder
         # A run of crashes alone is not continued.
         self._any_success = recorded is not None and len(recorded.races) > 0
-        given = self._given()
-        self._configurations = Configurations(
-            self._scenario.configspace, given, seed=self._seed, proposals=self._proposals()
+        configurations = Configurations(
+            self._scenario.configspace, self._given(), seed=self._seed, proposals=self._proposals()
         )
-        if self._configurations.draw(2) < 2:
+        if configurations.draw(2) < 2:
             raise ValueError(
                 "configspace must have at least two configurations to choose from but has only "
-                f"{dict(self._configurations[0])}"
+                f"{dict(configurations[0])}"
             )
-        names = self._scenario.instances
-        self._engine = Engine(
+        engine = Engine(
             self.settings,
             racing=self.racing,
             instances=Instances(
-                names,
+                self._scenario.instances,
                 deterministic=self._scenario.deterministic,
                 seed=self._seed,
                 known=self._warm_keys(),
             ),
-            draw=self._configurations.draw,
+            draw=configurations.draw,
             limits=Limits(self.n_trials, is_timed(self._scenario), self.n_warm),
-            n_given=self._configurations.n_given,
+            n_given=configurations.n_given,
             n_in_space=self.n_in_space,
             seed=self._seed,
             plans=[] if recorded is None else recorded.plans,
@@ -437,9 +424,11 @@ class ACBandIntensifier(AbstractIntensifier):
         )
         self._n_planned = 0 if recorded is None else len(recorded.plans)
         history = RunHistory() if self._runhistory is None else self._runhistory
-        self._pending = PendingRaces(
-            self._configurations, history, self._engine.needs, self.known_beforehand()
-        )
+        told = self._known_beforehand(engine, configurations)
+        pending = PendingRaces(configurations, history, engine.needs, told)
+        self._begun = _Begun(engine, configurations, pending, self._runhistory)
+        if recorder is not None and recorded is None:
+            recorder.begun()  # only now: what cannot be planned leaves no files behind
         self._record_plans()
 
     def take_in(self) -> None:
@@ -458,17 +447,17 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def fill(self) -> bool:
         """Open the next race unless trials are waiting to be handed out; say whether any are."""
-        engine = self.engine
-        while not self._pending:
+        engine, pending = self.engine, self.pending
+        while not pending:
             race = self._ask()
             self._record_plans()
-            self._follow_leader()
+            self._follow_leader(self.runhistory.finished, self.used_walltime)
             self._refuse_crashed(race)
             if race is None or not self._open(race):
                 break
         if engine.finished is not None:
             self._say_finished(engine.finished)
-        return bool(self._pending)
+        return bool(pending)
 
     def record(self, info: TrialInfo, value: TrialValue) -> None:
         """Take in the result of a trial; the last one of a race completes it."""
@@ -490,7 +479,7 @@ class ACBandIntensifier(AbstractIntensifier):
             for pending in completed:
                 self._complete(pending)
         except BaseException:  # a full disk, Ctrl-C: they are run again
-            self._pending.put_back(completed)
+            self.pending.put_back(completed)
             raise
 
     # --- what is known beforehand ---------------------------------------------------------------
@@ -502,10 +491,7 @@ class ACBandIntensifier(AbstractIntensifier):
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
         if trial not in self.told:
             self.told.append(trial)
-            if self._recorder is not None:
-                self._recorder.told()
-            else:
-                self.begin()
+            self.begin(recorder=self._recorder)
         return True
 
     def _warm_keys(self) -> list[InstanceKey]:
@@ -513,15 +499,17 @@ class ACBandIntensifier(AbstractIntensifier):
         met = Counter(told.key for told in self.told if told.warm)
         return [key for key, _ in met.most_common()]
 
-    def known_beforehand(self) -> dict[TrialOn, TrialValue]:
+    def _known_beforehand(
+        self, engine: Engine, configurations: Configurations
+    ) -> dict[TrialOn, TrialValue]:
         """Return the results that were told, by configuration and instance."""
         known = {}
         for told in self.told:
-            number = self._configurations.number_of(told.config)
+            number = configurations.number_of(told.config)
             assert number is not None  # it is one of those given
             key = told.key
-            if self._scenario.deterministic and self._engine is not None:  # seeds do not matter
-                key = InstanceKey(key.instance, self._engine.key(0).seed)
+            if self._scenario.deterministic:  # seeds do not matter
+                key = InstanceKey(key.instance, engine.key(0).seed)
             known[number, key] = told.value
         return known
 
@@ -536,7 +524,7 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _open(self, race: Race) -> bool:
         """Queue the trials of a race, but for those whose results are known."""
-        pending = self._pending.look_up(race, self.engine.key(race.instance))
+        pending = self.pending.look_up(race, self.engine.key(race.instance))
         if self.runhistory.submitted + pending.n_new > self.trial_limit:
             self.engine.finish(
                 f"n_trials={self._scenario.n_trials} leaves no room for another race"
@@ -544,7 +532,7 @@ class ACBandIntensifier(AbstractIntensifier):
             return False
         self._started = True
         self._announce(race)
-        self._pending.add(pending)
+        self.pending.add(pending)
         if not pending.missing:
             self._complete(pending)
         return True
@@ -572,7 +560,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self._note(values)
         self.engine.tell(pending.race, outcome_of(values))
         self._record_plans()
-        self._follow_leader()
+        self._follow_leader(self.runhistory.finished, self.used_walltime)
 
     def _note(self, values: Sequence[TrialValue]) -> None:
         for value in values:
@@ -619,33 +607,23 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _follow_recorded(self, race: Race) -> None:
         """Follow the leader through a race of an earlier process, as of the time of that race."""
-        record, self._taken = self._taken, None
+        record, recorder = self._taken, self._recorder
         assert record is not None
         assert record.id == race.id
-        assert self._recorder is not None
-        self._recorder.taken_in(record)
+        assert recorder is not None
+        recorder.taken_in(record)
         # It was judged once those before it were over, too.
         n_trials, walltime = self._moment
         self._moment = (max(n_trials, record.n_trials), max(walltime, record.walltime))
-        number = self.engine.leader
-        if number is not None and number != self._led_by:
-            self._led_by = number
-            self._leads.append(_Lead(number, *self._moment))
+        self._follow_leader(*self._moment)
 
-    def _follow_leader(self) -> None:
-        """Make the leader the incumbent."""
+    def _follow_leader(self, n_trials: int, walltime: float) -> None:
+        """Make the leader the incumbent, as of that moment."""
         number = self.engine.leader
-        if number is not None and number != self._led_by:
-            self._led_by = number
-            moment = (self.runhistory.finished, self.used_walltime)
-            self._leads.append(_Lead(number, *moment))
-        for lead in self._leads:
-            self._add_to_trajectory(lead)
-        self._leads.clear()
-
-    def _add_to_trajectory(self, lead: _Lead) -> None:
-        self._leaders.append(lead.number)
-        self._incumbents = [self.configurations[lead.number]]
+        if number is None or self._leaders[-1:] == [number]:
+            return
+        self._leaders.append(number)
+        self._incumbents = [self.configurations[number]]
         if len(self._leaders) <= len(self._trajectory):  # SMAC has it from an earlier process
             return
         self._incumbents_changed += 1
@@ -653,15 +631,15 @@ class ACBandIntensifier(AbstractIntensifier):
             TrajectoryItem(
                 config_ids=[self.runhistory.get_config_id(self._incumbents[0])],
                 costs=[math.nan],  # see trajectory
-                trial=lead.n_trials,
-                walltime=lead.walltime,
+                trial=n_trials,
+                walltime=walltime,
             )
         )
 
     def _show_first(self, config: Configuration, value: TrialValue) -> None:
         """Until a race is judged, make the configuration with the lowest cost the incumbent."""
         better = end_of(value) is End.FINISHED and cost_of(value) < self._lowest
-        if better and self._led_by is None:
+        if better and not self._leaders:
             self._lowest = cost_of(value)
             self._incumbents = [config]
 
@@ -684,22 +662,17 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _given(self) -> list[Configuration]:
         """Return θ_0, what the user adds, and those of which the user knows results."""
-        return [*self._first_and_added(), *(told.config for told in self.told)]
-
-    def _first_and_added(self) -> list[Configuration]:
-        """Return θ_0 and what the user adds: SMAC's initial design without what it sampled."""
         given = []
         if self.settings.first == "default":
             given.append(self._scenario.configspace.get_default_configuration())
             given[0].origin = "Initial Design: Default"
-        if self._additional_configs is not None:
-            return [*given, *self._additional_configs]
-        if self._config_selector is None:
-            return given
-        # Designs name themselves in the origin of what they sample, "Initial Design: Sobol";
-        # a user's own configuration has another one, or "Initial design" if it had none.
-        design = self._config_selector._initial_design_configs
-        return [*given, *(c for c in design if not str(c.origin).startswith("Initial Design:"))]
+        added = self._additional_configs
+        if added is None and self._config_selector is not None:
+            # Designs name themselves in the origin of what they sample, "Initial Design: Sobol";
+            # a user's own configuration has another one, or "Initial design" if it had none.
+            design = self._config_selector._initial_design_configs
+            added = [c for c in design if not str(c.origin).startswith("Initial Design:")]
+        return [*given, *(added or ()), *(told.config for told in self.told)]
 
 
 def _name_of(statistic: Statistic) -> str:

@@ -36,7 +36,7 @@ from acband_configspace.runlog.verdict import VERDICT, Verdict
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import said_once
-from acband_configspace.smac_plugin.pending import PendingRace, TrialOn
+from acband_configspace.smac_plugin.pending import PendingRace
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory, saved_trials
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import (
@@ -85,7 +85,6 @@ class ACBandOptimizer(SMBO):
         self._running_since: float | None = None
         self._all_crashed = False
         self._finished_before: str | None = None
-        self._known: Mapping[TrialOn, TrialValue] = {}
         try:
             super().__init__(scenario, runner, runhistory, intensifier, overwrite)
         except BaseException:
@@ -212,7 +211,7 @@ class ACBandOptimizer(SMBO):
 
     def taken_in(self, record: RaceRecord) -> None:
         """Let the run history have the trials of a race of an earlier process."""
-        configurations = self._acband.configurations
+        configurations, told = self._acband.configurations, self._acband.pending.told
         for number, values in record.configurations.items():
             if configurations.has(number, values):
                 continue
@@ -223,7 +222,7 @@ class ACBandOptimizer(SMBO):
                     [f"configuration {number}: {values} before, {drawn} now"],
                 )
         for number, trial in zip(record.racers, record.trials, strict=True):
-            if (number, record.key) in self._known:
+            if (number, record.key) in told:
                 continue  # the user told it
             key = TrialKey(number, *record.key)
             if self._history.add_again(configurations[number], key, as_value(trial)):
@@ -265,22 +264,16 @@ class ACBandOptimizer(SMBO):
             if self._running_since is None:
                 self._journal.pause()
 
-    def told(self) -> None:
-        """Record all that was told before the first race, and begin with it."""
-        self._begin()
-        self._journal.pause()
-
-    def _begin(self) -> None:
-        """Begin a new journal, and the run with it."""
-        self._acband.begin()  # what cannot be planned leaves no files behind
+    def begun(self) -> None:
+        """Begin a new journal, with all that was told before the first race."""
         told = [trial.as_json() for trial in self._acband.told]
-        self._journal.start(self._header(), {**self._identity, TOLD: plain({TOLD: told})[TOLD]})
-        self._acband.begin(recorder=self)
+        with self._open_journal() as journal:
+            journal.start(self._header(), plain({**self._identity, TOLD: told}))
 
     def _begin_warm(self) -> None:
         """Begin a new run with the results of a warm start, if there are any."""
         self._acband.told = list(self._warm)
-        self._begin()
+        self._acband.begin(recorder=self)
         for told in self._warm:
             self._add_to_history(told.config, told.key, told.value)
 
@@ -335,7 +328,6 @@ class ACBandOptimizer(SMBO):
         self._acband.begin(recorded, recorder=self)
         for told in self._acband.told:
             self._add_to_history(told.config, told.key, told.value)
-        self._known = self._acband.known_beforehand()
         self._acband.take_in()
         for race in self._journal.not_asked_for():  # they had become needless
             self.taken_in(race)
@@ -375,38 +367,28 @@ class ACBandOptimizer(SMBO):
     def _restore_unraced(self) -> None:
         """Take in those results of unfinished races that were saved."""
         path = self._scenario.output_directory / "runhistory.json"
+        configurations = self._acband.configurations
+
+        def is_unraced(key: TrialKey) -> bool:
+            return 0 <= key.config_id < len(configurations) and key not in self._runhistory
+
         try:
-            for entry, values in saved_trials(path, self._is_unraced):
-                self._restore_entry(entry, values)
+            for key, value, values in saved_trials(path, is_unraced):
+                config = configurations[key.config_id]
+                if value.status != StatusType.RUNNING and plain(dict(config)) == values:
+                    self._add_to_history(config, key, value)
         except (OSError, ValueError, TypeError, KeyError):  # not there, or torn: they are run again
             logger.debug("%s cannot be read.", path)
 
-    def _is_unraced(self, key: TrialKey) -> bool:
-        """Return whether a saved trial is one that the races do not have."""
-        drawn = 0 <= key.config_id < len(self._acband.configurations)
-        return drawn and key not in self._runhistory
-
-    def _restore_entry(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        config = self._acband.configurations[int(entry["config_id"])]
-        if entry["status"] != StatusType.RUNNING and plain(dict(config)) == values:
-            names = ("cost", "time", "cpu_time", "starttime", "endtime", "additional_info")
-            numbers = {name: entry[name] for name in names}
-            value = TrialValue(status=StatusType(entry["status"]), **numbers)
-            self._add_to_history(config, InstanceKey(entry["instance"], entry["seed"]), value)
-
-    def _add_to_history(self, config: Configuration, key: InstanceKey, value: TrialValue) -> None:
+    def _add_to_history(
+        self, config: Configuration, key: InstanceKey | TrialKey, value: TrialValue
+    ) -> None:
         self._runhistory.add(
             config,
-            cost=value.cost,
-            time=value.time,
-            cpu_time=value.cpu_time,
-            status=value.status,
             instance=key.instance,
             seed=key.seed,
-            starttime=value.starttime,
-            endtime=value.endtime,
-            additional_info=value.additional_info,
             force_update=True,  # a racer that lost may have been run again, to its end
+            **vars(value),
         )
 
     def _restore_clocks(self, walltime: float) -> None:
@@ -447,8 +429,7 @@ def _nothing_collected() -> Iterator[None]:
 def _seconds(saved: Mapping[str, Any], name: str) -> float:
     """Return a number of seconds; 0 if there is none."""
     value = saved.get(name)
-    is_number = isinstance(value, (int, float)) and math.isfinite(value)
-    return float(value) if is_number and value is not None else 0.0
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
 def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ConfigSpace import Configuration
@@ -53,13 +53,8 @@ def check_run_options(given: Mapping[str, Any]) -> None:
     client, tests = given["dask_client"], given["test_instances"]
     if client is not None and not isinstance(client, Client):
         raise TypeError(f"dask_client must be a dask.distributed.Client but got {client!r}")
-    _check_all(
-        "callbacks",
-        given["callbacks"],
-        lambda item: isinstance(item, Callback),
-        "callbacks of SMAC's",
-    )
-    _check_all("test_instances", tests, lambda item: item is not None, "names")
+    _check_all("callbacks", given["callbacks"], Callback, "callbacks of SMAC's")
+    _check_all("test_instances", tests, object, "names")
     if isinstance(tests, Sequence) and not tests:
         raise ValueError("test_instances must not be empty but got an empty list")
 
@@ -71,11 +66,11 @@ def _check_number(name: str, value: Any, *, at_least: float, may_be_infinite: bo
         raise ValueError(f"{name} must be at least {at_least} but got {value!r}")
 
 
-def _check_all(name: str, items: object, fits: Callable[[object], bool], what: str) -> None:
+def _check_all(name: str, items: object, kind: type, what: str) -> None:
     if items is None:
         return
-    is_text = isinstance(items, (str, bytes))
-    if is_text or not isinstance(items, Sequence) or not all(fits(item) for item in items):
+    fit = isinstance(items, Sequence) and all(isinstance(i, kind) and i is not None for i in items)
+    if isinstance(items, (str, bytes)) or not fit:
         raise TypeError(f"{name} must be a list of {what} but got {items!r}")
 
 

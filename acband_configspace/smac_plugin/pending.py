@@ -62,17 +62,7 @@ class PendingRaces:
 
     A trial whose result is in the run history is not run again: the user may have told it, a race
     that turned out needless may have left it, or a configuration may meet an instance again.
-
-    Parameters
-    ----------
-    configurations : Configurations
-        What the numbers of the core stand for.
-    runhistory : RunHistory
-        What is known.
-    needed : callable
-        Says whether the outcome of a race still matters.
-    told : mapping
-        Results that the user knew beforehand, perhaps under another seed.
+    ``needed`` says whether the outcome of a race still matters.
     """
 
     def __init__(
@@ -82,7 +72,8 @@ class PendingRaces:
         needed: Callable[[Race], bool],
         told: Mapping[TrialOn, TrialValue],
     ) -> None:
-        self._told = told
+        self.told = told
+        """Results that the user knew beforehand, perhaps under another seed."""
         self._configurations = configurations
         self._runhistory = runhistory
         self._needed = needed
@@ -203,8 +194,8 @@ class PendingRaces:
 
     def _entry(self, trial: TrialOn) -> TrialValue | None:
         """Return what the user, or the run history, knows of a trial."""
-        if trial in self._told:
-            return self._told[trial]
+        if trial in self.told:
+            return self.told[trial]
         number, key = trial
         if number not in self._config_ids:  # they are found by their hash, which takes long
             config_id = self._runhistory.config_ids.get(self._configurations[number])

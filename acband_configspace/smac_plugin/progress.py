@@ -57,10 +57,8 @@ class Standing:
     """Whether the default was stopped on some of them: it is then worse than that."""
 
     @classmethod
-    def of(cls, smbo: SMBO) -> Standing | None:
+    def of(cls, smbo: SMBO, intensifier: ACBandIntensifier) -> Standing | None:
         """Look at a run; None as long as nobody leads."""
-        intensifier = smbo.intensifier
-        assert isinstance(intensifier, ACBandIntensifier)
         incumbent = next(iter(intensifier.get_incumbents()), None)
         if incumbent is None:
             return None
@@ -118,8 +116,6 @@ class Progress(JupyterMixin):
     """How far a run is."""
 
     position: Position
-    n_races: int
-    """Races that are over."""
     n_trials: int
     """Trials that are over, without those of a warm start."""
     n_configs: int
@@ -147,13 +143,12 @@ class Progress(JupyterMixin):
         n_open = smbo.runhistory.submitted - smbo.runhistory.finished
         return cls(
             position=intensifier.engine.position,
-            n_races=intensifier.n_races,
             n_trials=smbo.runhistory.finished - intensifier.n_warm,
             n_configs=len(smbo.runhistory.config_ids),
             most_trials=intensifier.trial_limit - intensifier.n_warm,
             n_running=max(0, min(n_open, smbo._scenario.n_workers)),
             cpu_seconds=smbo.used_target_function_cputime,
-            standing=Standing.of(smbo),
+            standing=Standing.of(smbo, intensifier),
             elapsed=smbo.used_walltime,
             limit=smbo._scenario.walltime_limit,
             finished=intensifier.finished is not None or smbo._finished,
@@ -166,14 +161,11 @@ class Progress(JupyterMixin):
             return 1.0
         if math.isfinite(self.limit):
             return min(1.0, self.elapsed / self.limit)
-        if math.isfinite(self.most_trials):
-            return min(1.0, max(self.n_trials / self.most_trials, self._share_of_schedule))
-        return self.position.share
-
-    @property
-    def _share_of_schedule(self) -> float:
+        if not math.isfinite(self.most_trials):
+            return self.position.share
         # The paper's schedule may need fewer trials than there are; passes of the search do not.
-        return self.position.share if (self.position.n_epochs or 1) > 1 else 0.0
+        of_schedule = self.position.share if (self.position.n_epochs or 1) > 1 else 0.0
+        return min(1.0, max(self.n_trials / self.most_trials, of_schedule))
 
     @property
     def seconds_left(self) -> float:
@@ -201,17 +193,10 @@ class Progress(JupyterMixin):
         position = self.position
         parts = [f"pass {position.pass_number}"]
         if position.n_epochs != 1:
-            parts.append(f"epoch {_out_of(position.epoch, position.n_epochs)}")
+            total = "" if position.n_epochs is None else f" of {position.n_epochs}"
+            parts.append(f"epoch {position.epoch}{total}")
         parts.append(f"{'playoff, ' if position.is_playoff else ''}round {position.round}")
         return " · ".join(parts)
-
-    @property
-    def used(self) -> str:
-        """What it has used."""
-        return (
-            f"{self.raced} · {counted(self.n_running, 'racer')} running · "
-            f"CPU {clock(self.cpu_seconds)} · {clock(self.elapsed)} elapsed"
-        )
 
     @property
     def raced(self) -> str:
@@ -221,7 +206,11 @@ class Progress(JupyterMixin):
     def lines(self) -> tuple[str, str, str]:
         """Return what the bar measures, who leads and where the run is, in order of importance."""
         leader = "none yet" if self.standing is None else str(self.standing)
-        return self.measured, f"incumbent: {leader}", f"{self.place} · {self.used}"
+        used = (
+            f"{self.raced} · {counted(self.n_running, 'racer')} running · "
+            f"CPU {clock(self.cpu_seconds)} · {clock(self.elapsed)} elapsed"
+        )
+        return self.measured, f"incumbent: {leader}", f"{self.place} · {used}"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw it: in a narrow window the bar makes room for the words."""
@@ -391,7 +380,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _out_of(number: int, total: int | None) -> str:
-    return f"{number}" if total is None else f"{number} of {total}"

@@ -10,63 +10,8 @@ behind the champion, by their ranks, so that neither outliers nor the scale of c
 also told on how many instances each rank rests, and what is being tried in this pass. Conditions,
 forbidden clauses, log scales, priors and orders of the space hold.
 
-Measured through the engine on made-up functions: regret, the median of random configurations
-having 1 and the optimum 0, after 100 and 300 trials; the geometric mean over seven functions of 4
-to 8 parameters, two of them with categories and conditions, three with 20 or 30 instances, one
-with noise. These are trials of about 25 variants with 4 to 8 seeds, the same functions for all:
-differences of less than a half may be chance, and what is kept looks better here than it is. On
-other functions see examples/RESULTS.md. First what was there before, half
-uniform, in passes of 25 trials and more:
-
-    uniform                                                    .27   .17
-    one length for all parameters, mean less deviation         .16   .046
-    a length for each, expected improvement, 200 candidates    .15   .019
-    … a quarter uniform                                        .13   .016
-
-Then a quarter uniform, in passes of 10 trials and more:
-
-    one length for all, mean less deviation, 24 candidates     .092  .028
-    a length for each, mean less deviation, 24 candidates      .052  .011
-    … expected improvement                                     .041  .008
-    … of 60 changes and 60 from anywhere                       .037  .010
-    … and told how many instances a rank rests on              .038  .006
-    not told, 100 and 100, two rounds of local search          .053  .014
-    … half uniform                                             .071  .016
-
-Of no use: steps of all sizes at once, passes of 6 or 16 trials, longer or shorter
-lengths to begin with.
-
-Where losers are stopped, on surrogates of solvers, with an earlier search that let all groups of a
-pass race on one quick instance (see examples/RESULTS.md for today's, which has half of these gaps
-on HiGHS and MiniSat, and in which learned proposals are level with uniform ones on HiGHS): the gap
-to the best of 1,000 random configurations after 100, 200 and 400 runs of the median one; 120 seeds,
-80 of which were looked at while choosing; at 200 with standard errors:
-
-                         HiGHS                 MiniSat               clasp
-    uniform              .166 .081±.010 .050   .059 .045±.005 .033   .077 .058±.006 .039
-    a quarter uniform    .227 .137±.016 .067   .023 .012±.004 .000   .058 .045±.007 .028
-    half uniform         .172 .093±.015 .050   .030 .017±.005 .007   .069 .047±.005 .029
-    … and told of bounds .164 .082±.013 .031   .034 .020±.006 .006   .053 .039±.005 .027
-
-On HiGHS, half is .043 ± .017 better than a quarter, and level with uniform (.013 ± .017 behind).
-Part of that is luck of the seeds: on the last 40, which had no part in choosing, the three have
-.072, .139 and .122. Of the runs with a quarter, one in four has a gap of more than .3 after 200, of
-uniform ones one in 11, with half one in 6. Good configurations, one of 16 there, are good on hard
-instances only. They are met: the best that was met has .02 (uniform: .03). In the two such runs
-that were looked at, they had raced on a quick instance and lost, by little, to another one about as
-quick there; the winner alone goes on, and the model is told that losers take twice as long.
-
-The last row is a model that takes the times of those stopped as bounds (a Tobit model by Laplace's
-approximation, lengths and noise fitted as if they took twice as long). It orders made-up points
-better than ranks do, but with a quarter uniform it was not ahead of them in ten seeds.
-
-Of no use there (up to eight made-up spaces and clasp, 6 to 40 seeds each, none ahead by twice its
-error): no model at all; a random forest; Thompson sampling; a larger noise to begin with; longer
-passes; races of two; any first instance instead of a quick one; uniform ones that race among
-themselves; numbers drawn anew; 5, 20 or 60 candidates from anywhere; more uniform ones in the first
-pass alone; hardness of instances by all that met them instead of the champion. Told the true mean
-times, the model would be far ahead of all these. Differences that 16 or 40 seeds showed on HiGHS
-(.07) were mostly gone with the next 40: compare with a hundred.
+What was tried, with figures, and what was of no use: examples/RESULTS.md, "How learned proposals
+were chosen".
 """
 
 from __future__ import annotations
@@ -170,17 +115,7 @@ class FromSelector:
 
 
 class Learned:
-    """Proposes changes of the best of a run; the same number, the same configuration.
-
-    Parameters
-    ----------
-    space : ConfigurationSpace
-        What they are points of.
-    seed : int
-        Of all that is random here.
-    racing : bool
-        Whether losers are stopped.
-    """
+    """Proposes changes of the best of a run; the same number, the same configuration."""
 
     def __init__(self, space: ConfigurationSpace, *, seed: int, racing: bool = False) -> None:
         self.uniform_share = UNIFORM_SHARE_OF_RACES if racing else UNIFORM_SHARE

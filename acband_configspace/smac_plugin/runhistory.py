@@ -171,13 +171,19 @@ class LinearRunHistory(RunHistory):
             file.write('}, "config_origins": {')
             _write(file, (f'"{id_}": {encode(config.origin)}' for id_, config in configs))
             file.write('}, "data": [')
-            _write(file, (encode(_as_json(k, value)) for k, value in self._data.items()))
+            _write(
+                file,
+                (  # SMAC's names, in its order
+                    encode({**vars(key), **vars(value), "status": int(value.status)})
+                    for key, value in self._data.items()
+                ),
+            )
             file.write("]}")
 
 
 def saved_trials(
     path: Path, is_wanted: Callable[[TrialKey], bool]
-) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+) -> list[tuple[TrialKey, TrialValue, dict[str, Any]]]:
     """Return some of the trials that :meth:`LinearRunHistory.save` wrote, with their values.
 
     Raises
@@ -187,44 +193,30 @@ def saved_trials(
     """
     with path.open(encoding="utf-8") as file:
         lines = (line for line in file if line.startswith(_TRIAL))
-        wanted = [_entry(line) for line in lines if is_wanted(_key(line))]
+        wanted = [_trial(line) for line in lines if is_wanted(_key(line))]
     values: dict[int, dict[str, Any]] = {}
-    numbers = {f'"{entry["config_id"]}"': entry["config_id"] for entry in wanted}
+    numbers = {f'"{key.config_id}"': key.config_id for key, _ in wanted}
     with path.open(encoding="utf-8") as file:
         for line in file if wanted else ():
             number, _, rest = line.partition(": ")
             if number in numbers:  # its values come first, then its origin
                 values.setdefault(numbers[number], json.loads(rest.rstrip(",\n")))
-    return [(entry, values[entry["config_id"]]) for entry in wanted]
+    return [(key, value, values[key.config_id]) for key, value in wanted]
 
 
 def _key(line: str) -> TrialKey:
     """Return which trial the line of a file is about; most of the line is left unread."""
     if (place := _PLACE.match(line)) is not None:
         return TrialKey(int(place[1]), place[2], int(place[3]))
-    entry = _entry(line)
-    return TrialKey(int(entry["config_id"]), entry["instance"], entry["seed"])
+    return _trial(line)[0]
 
 
-def _entry(line: str) -> dict[str, Any]:
-    entry: dict[str, Any] = json.loads(line.rstrip(",\n"))
-    return entry
-
-
-def _as_json(key: TrialKey, value: TrialValue) -> dict[str, Any]:
-    return {
-        "config_id": key.config_id,
-        "instance": key.instance,
-        "seed": key.seed,
-        "budget": key.budget,
-        "cost": value.cost,
-        "time": value.time,
-        "cpu_time": value.cpu_time,
-        "status": int(value.status),
-        "starttime": value.starttime,
-        "endtime": value.endtime,
-        "additional_info": value.additional_info,
-    }
+def _trial(line: str) -> tuple[TrialKey, TrialValue]:
+    entry = json.loads(line.rstrip(",\n"))
+    names = ("cost", "time", "cpu_time", "starttime", "endtime", "additional_info")
+    numbers = {name: entry[name] for name in names}
+    key = TrialKey(int(entry["config_id"]), entry["instance"], entry["seed"])
+    return key, TrialValue(status=StatusType(entry["status"]), **numbers)
 
 
 def _write(file: TextIO, entries: Iterable[str]) -> None:

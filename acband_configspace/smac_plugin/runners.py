@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import os
 import resource
 import shlex
+import signal
+import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -29,25 +32,46 @@ from acband_configspace.running import (
     RaceCluster,
     RaceSpec,
     RaceTrack,
-    ScriptReport,
 )
 from acband_configspace.running.local.messages import CommandJob
 from acband_configspace.smac_plugin.trial_values import Accounting, Ticket, judged
 
+TargetFunction = Callable[..., Any] | str | Sequence[str]
+"""A function, a program, or the beginning of a program's argument list."""
 Result = tuple[StatusType, float, float, float, dict[str, Any]]
 
 
 def make_runner(
     scenario: Scenario,
-    target: Callable[..., Any] | str | Sequence[str],
+    target: TargetFunction | AbstractRunner | None,
     *,
+    dask_client: Client | None,
+    worker_timeout: float,
+    k: int,
     racing: bool,
-    parallel: bool,
     **options: Any,
-) -> AbstractRunner:
-    """Return the simplest runner that can do what is asked for."""
+) -> AbstractRunner | None:
+    """Return what runs the target: a runner of the user's own, on a cluster, or the simplest."""
+    if target is None:
+        return None
+    if isinstance(target, AbstractRunner):
+        if dask_client is not None:
+            raise TypeError(
+                "dask_client must be None with a runner of your own: give the client to that runner"
+            )
+        return target
+    if dask_client is not None:
+        return DaskRaceRunner(
+            scenario,
+            target,
+            dask_client,
+            k=k,
+            worker_timeout=worker_timeout,
+            racing=racing,
+            **options,
+        )
     limited = scenario.trial_walltime_limit is not None or scenario.trial_memory_limit is not None
-    if racing or parallel or limited or not callable(target):
+    if racing or limited or scenario.n_workers > 1 or not callable(target):
         return RaceRunner(scenario, target, racing=racing, **options)
     return SerialRunner(scenario, target)
 
@@ -116,22 +140,20 @@ class RaceRunner(AbstractRunner):
 
     With ``racing`` the trials of a race run at the same time, their cost is the time they take,
     and the losers are stopped when the first has finished. Without, each trial runs to its end and
-    its cost is what the target returns, or prints.
+    its cost is what the target returns, or prints. Options ``of_commands`` are those of
+    :class:`~acband_configspace.running.CommandTarget`; None stands for its default.
     """
 
     def __init__(
         self,
         scenario: Scenario,
-        target: Callable[..., Any] | str | Sequence[str],
+        target: TargetFunction,
         *,
         racing: bool,
         clock: Clock = "wall",
         par: float = 10.0,
         grace: float = 0.05,
-        to_arguments: Callable[..., Sequence[object]] | None = None,
-        success_codes: Collection[int] | None = None,
-        read_result: Callable[[str, int], ScriptReport | None] | None = None,
-        directory: str | os.PathLike[str] | None = None,
+        **of_commands: Any,
     ) -> None:
         super().__init__(scenario, list(required_arguments(scenario)))
         self._accounting = Accounting(
@@ -143,11 +165,7 @@ class RaceRunner(AbstractRunner):
         )
         self._grace = grace
         self._target = self._as_target(
-            target,
-            to_arguments=to_arguments,
-            success_codes=success_codes,
-            read_result=read_result,
-            directory=directory,
+            target, {name: given for name, given in of_commands.items() if given is not None}
         )
         self._name = getattr(target, "__qualname__", repr(target))
         self._track: RaceTrack | RaceCluster | None = None
@@ -159,32 +177,26 @@ class RaceRunner(AbstractRunner):
         """How much time there is: set by the optimizer while it runs."""
 
     def _as_target(
-        self, target: Callable[..., Any] | str | Sequence[str], **options: Any
+        self, target: TargetFunction, of_commands: Mapping[str, Any]
     ) -> PythonTarget | CommandTarget:
-        given = {name: option for name, option in options.items() if option is not None}
         if not callable(target):
-            return CommandTarget(target, **given)
-        for name, option in given.items():
+            return CommandTarget(target, **of_commands)
+        for name, option in of_commands.items():
             raise TypeError(f"{name} must be None for a Python function but got {option!r}")
         check_arguments(target, self._scenario)
         return PythonTarget(target)
 
     def submit_trial(self, trial_info: TrialInfo) -> None:
         """Queue a trial, in a race once all its racers are there; wait while too many run."""
-        ticket = Ticket.of(trial_info)
-        first = Ticket.of(self._gathered[0]) if self._gathered else None
-        if first is not None and (ticket is None or first.race != ticket.race):
+        if self._gathered and _race_of(self._gathered[0]) != _race_of(trial_info):
             self._gathered.clear()  # half a race that an interrupted run has left
         self._gathered.append(trial_info)
-        together = self._accounting.racing and ticket is not None
-        if together and ticket is not None and len(self._gathered) < ticket.n_racers:
+        race = Ticket.of(trial_info) if self._accounting.racing else None
+        if race is not None and len(self._gathered) < race.n_racers:
             return
         racers, self._gathered = self._gathered, []
-        if together and ticket is not None:
-            key: object = ("race", ticket.race)
-        else:
-            self._n_singles += 1
-            key = ("trial", self._n_singles)
+        self._n_singles += race is None
+        key: object = ("trial", self._n_singles) if race is None else ("race", race.race)
         # Enough for the supervisor to have the next race at hand when one ends, and no more.
         most = 2 * max(self._n_slots, len(racers))
         while self._n_unfinished >= most and self.seconds_left() > 0:
@@ -195,8 +207,8 @@ class RaceRunner(AbstractRunner):
                 configurations=tuple(racer.config for racer in racers),
                 instance=trial_info.instance,
                 seed=trial_info.seed,
-                stop_losers=together and ticket is not None and not ticket.to_the_end,
-                limits=tuple(_limit(racer) for racer in racers) if together else None,
+                stop_losers=race is not None and not race.to_the_end,
+                limits=None if race is None else tuple(_limit(racer) for racer in racers),
             )
         )
         self._trials[key] = racers
@@ -220,8 +232,7 @@ class RaceRunner(AbstractRunner):
     def cancel(self, race: str) -> None:
         """Stop a race whose outcome no longer matters; its trials are reported as cancelled."""
         for key, (first, *_) in self._trials.items():
-            ticket = Ticket.of(first)
-            if ticket is not None and ticket.race == race:
+            if _race_of(first) == race:
                 self._cancel(key)
 
     def stop(self) -> None:
@@ -279,9 +290,11 @@ class RaceRunner(AbstractRunner):
 
     def _open_track(self) -> RaceTrack | RaceCluster:
         if self._track is None:
-            options = self._track_options()
-            self._track = RaceTrack(self._target, slots=self._n_slots, **options)
+            self._track = self._new_track()
         return self._track
+
+    def _new_track(self) -> RaceTrack | RaceCluster:
+        return RaceTrack(self._target, slots=self._n_slots, **self._track_options())
 
     def _track_options(self) -> dict[str, Any]:
         memory = self._scenario.trial_memory_limit
@@ -305,8 +318,7 @@ class RaceRunner(AbstractRunner):
         for report in reports:
             trials = self._trials.pop(report.key)
             self._cancelled.discard(report.key)
-            ticket = Ticket.of(trials[0])
-            values = self._accounting.values(report, None if ticket is None else ticket.race)
+            values = self._accounting.values(report, _race_of(trials[0]))
             self._results_queue.extend(zip(trials, values, strict=True))
 
 
@@ -314,28 +326,15 @@ class DaskRaceRunner(RaceRunner):
     """Runs trials like :class:`RaceRunner`, but on the workers of a Dask cluster.
 
     With ``racing`` all trials of a race run on one worker, otherwise each trial for itself.
-    Workers may join and leave: what a lost worker was running is run again elsewhere.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        ``n_workers`` is ignored: the cluster has its own number of workers.
-    target : callable, str or list of str
-        As for the facade. Sent to each worker once, as is the space.
-    client : Client
-        Stays open.
-    k : int
-        How many racers a race has.
-    worker_timeout : float
-        Seconds to wait for workers when there are none.
-    **options
-        Those of :class:`RaceRunner`.
+    Workers may join and leave: what a lost worker was running is run again elsewhere. The target
+    and the space are sent to each worker once. ``n_workers`` of the scenario is ignored, and the
+    client stays open.
     """
 
     def __init__(
         self,
         scenario: Scenario,
-        target: Callable[..., Any] | str | Sequence[str],
+        target: TargetFunction,
         client: Client,
         *,
         k: int,
@@ -348,7 +347,6 @@ class DaskRaceRunner(RaceRunner):
         self._given_target = target
         self._k = k if racing else 1
         self._worker_timeout = worker_timeout
-        self._cluster: RaceCluster | None = None
 
     def scatter(self, data: Mapping[str, Any]) -> None:
         """Pass this to the target function as ``data_to_scatter``, as SMAC does.
@@ -361,30 +359,50 @@ class DaskRaceRunner(RaceRunner):
         with_data = functools.partial(self._given_target, data_to_scatter=dict(data))
         self._target = PythonTarget(with_data)
 
-    def close(self) -> None:
-        """Stop all that runs on the workers; what is submitted later starts them again."""
-        super().close()
-        self._cluster = None
-
     @property
     def _n_slots(self) -> int:
         return self._open_track().slots
 
-    def _open_track(self) -> RaceCluster:
-        if self._cluster is None:
-            self._track = self._cluster = RaceCluster(
-                self._client,
-                self._target,
-                racers=self._k,
-                worker_timeout=self._worker_timeout,
-                **self._track_options(),
-            )
-        return self._cluster
+    def _new_track(self) -> RaceCluster:
+        return RaceCluster(
+            self._client,
+            self._target,
+            racers=self._k,
+            worker_timeout=self._worker_timeout,
+            **self._track_options(),
+        )
+
+
+def _race_of(trial: TrialInfo) -> str | None:
+    ticket = Ticket.of(trial)
+    return None if ticket is None else ticket.race
 
 
 def _limit(trial: TrialInfo) -> float | None:
     ticket = Ticket.of(trial)
     return None if ticket is None else ticket.limit
+
+
+@contextmanager
+def exit_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM raise SystemExit here, as Ctrl-C raises KeyboardInterrupt.
+
+    Batch systems end jobs with it; by default Python would die without stopping its racers or
+    saving. A handler of the user's own is left alone, and so are threads, which cannot have one.
+    """
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _cpu_seconds() -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.utils.numpyencoder import NumpyEncoder
 
-from acband_configspace.core.checks import real_number
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Outcome
@@ -65,13 +64,7 @@ class Ticket:
         extra = info.additional_info
         if not isinstance(extra, Mapping) or "n_racers" not in extra:
             return None
-        return cls(
-            extra["race"],
-            extra["n_racers"],
-            extra["to_the_end"],
-            extra["limit"],
-            extra.get("configuration"),
-        )
+        return cls(**{field.name: extra[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -191,10 +184,6 @@ class Accounting:
     cutoff: float | None
     crash_cost: float
 
-    def __post_init__(self) -> None:
-        if not real_number("par", self.par) >= 1 or not math.isfinite(self.par):
-            raise ValueError(f"par must be at least 1 but got {self.par!r}")
-
     def values(self, report: RaceReport, race: str | None) -> list[TrialValue]:
         """Return a trial value for each racer of a race."""
         place = {} if race is None or not self.racing else {"race": race, "winner": report.winner}
@@ -236,16 +225,16 @@ class Accounting:
 
     def _own_cost(self, racer: RacerReport, info: dict[str, Any]) -> tuple[StatusType, float]:
         """Return what the target says it cost; a failure costs what the scenario says."""
-        status, cost = _STATUS[racer.status], self.crash_cost
-        if status == StatusType.SUCCESS and racer.command is not None:
-            reported = racer.reported
-            status, cost, more = judged(None if reported is None else reported.cost)
-            if status != StatusType.SUCCESS and racer.output:
-                more["error"] += f"; the command printed: {racer.output[-LONGEST_TEXT:]!r}"
-            info.update(more)
-        elif status == StatusType.SUCCESS:
-            status, cost, more = judged(racer.returned)
-            info.update(more)
+        if racer.status is not End.FINISHED:
+            return _STATUS[racer.status], self.crash_cost
+        if racer.command is None:
+            said = racer.returned
+        else:
+            said = None if racer.reported is None else racer.reported.cost
+        status, cost, more = judged(said)
+        if status != StatusType.SUCCESS and racer.command is not None and racer.output:
+            more["error"] += f"; the command printed: {racer.output[-LONGEST_TEXT:]!r}"
+        info.update(more)
         return status, cost if status == StatusType.SUCCESS else self.crash_cost
 
 

@@ -19,6 +19,7 @@ from acband_configspace.core.earlier import best_known
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.runlog.journal import JOURNAL, read_journal
 from acband_configspace.runlog.words import counted
+from acband_configspace.running import Clock
 from acband_configspace.smac_plugin.configurations import name_of_values
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
@@ -37,36 +38,27 @@ _Result = tuple[Any, str | None, int | None, TrialValue]
 
 
 def earlier_results(
-    source: WarmStart,
+    source: WarmStart | None,
     scenario: Scenario,
     *,
     most: int,
     with_default: bool,
-    scale: Mapping[str, Any],
+    racing: bool,
+    clock: Clock,
+    par: float,
 ) -> list[ToldTrial]:
-    """Return the results of the best configurations of a warm start, and of the default.
+    """Return the results of the ``most`` best configurations of a warm start.
 
-    Parameters
-    ----------
-    source : WarmStart
-        Where they are.
-    scenario : Scenario
-        What they are to be used for.
-    with_default : bool
-        Whether the default races anyway, so that what is known of it need not be run again.
-    most : int
-        Of how many configurations.
-    scale : mapping
-        What a cost means, by the names that identify a run: a run of ours must have the same.
-
-    Raises
-    ------
-    ValueError
-        If a configuration is not of the scenario's space, there is no run in that directory, or
-        its costs mean something else.
-    TypeError
-        If it is nothing of the kind.
+    And of the default, if that races anyway, so that what is known of it need not be run again.
+    In an earlier run of ours ``racing``, ``clock`` and ``par`` must have been the same: they are
+    what a cost means.
     """
+    if source is None:
+        return []
+    scale: dict[str, Any] = {"racing": racing}
+    if racing:  # otherwise a cost is what the target says
+        limit = scenario.trial_walltime_limit
+        scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
     names = None if scenario.instances is None else set(scenario.instances)
     trials: dict[object, dict[InstanceKey, ToldTrial]] = {}
     n_other = 0

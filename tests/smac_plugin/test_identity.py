@@ -21,8 +21,7 @@ from targets import Counted, a_scenario, exact, noisy
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.core.statistics import Wins
-from acband_configspace.smac_plugin.descriptions import describe
-from acband_configspace.smac_plugin.identity import differences, identity_of, name_of
+from acband_configspace.smac_plugin.identity import describe, differences, identity_of, name_of
 
 
 def adding(offset: float) -> Any:
@@ -87,7 +86,7 @@ def test_objects_of_any_kind_have_a_description(tmp_path: Path) -> None:
 def test_the_order_of_a_set_does_not_matter() -> None:
     """What is in braces in the code is in another order in each process."""
     program = (
-        "from acband_configspace.smac_plugin.descriptions import describe\n"
+        "from acband_configspace.smac_plugin.identity import describe\n"
         "print(describe(lambda config, seed: config['kernel'] in {'rbf', 'poly', 'lin', 'sig'}))"
     )
     texts = {

@@ -13,14 +13,13 @@ from pathlib import Path
 import ConfigSpace
 import pytest
 import smac
+from private_names import PRIVATE_NAMES
 
 from acband_configspace import smac_plugin
-from acband_configspace.smac_plugin.private_names import PRIVATE_NAMES
 
 MODULES = [
     importlib.import_module(module.name)
     for module in pkgutil.walk_packages(smac_plugin.__path__, f"{smac_plugin.__name__}.")
-    if not module.name.endswith("private_names")
 ]
 
 

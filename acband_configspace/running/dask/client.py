@@ -70,17 +70,7 @@ class _Task:
 class ClusterClient:
     """Sends races to the workers of a cluster and fetches their reports as they come.
 
-    Parameters
-    ----------
-    client : Client
-        A connected client. It is never closed here.
-    plugin : RacePlugin
-        What each worker needs to run races.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If this is not a client, or an asynchronous one.
+    The plugin is what each worker needs to run races. The client is never closed here.
     """
 
     def __init__(self, client: Any, plugin: RacePlugin) -> None:

@@ -143,10 +143,8 @@ class RaceCluster:
         if spec.key in self._unfinished:
             raise ValueError(f"key must differ from all unfinished races but got {spec.key!r}")
         self._races_started += 1
-        number = self._races_started
-        message = start_message(
-            number, spec, self._target, cutoff=self._limits.cutoff, shared=self._shared
-        )
+        number, cutoff = self._races_started, self._limits.cutoff
+        message = start_message(number, spec, self._target, cutoff=cutoff, shared=self._shared)
         race = _RaceInProgress(number, spec.key, message)
         self._unfinished[spec.key] = race
         self._waiting.append(race)

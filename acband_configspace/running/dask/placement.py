@@ -36,13 +36,7 @@ class WorkerLoad:
 
 
 class Placement:
-    """Decides which worker of a cluster gets a race.
-
-    Parameters
-    ----------
-    racers : int
-        How many racers a race usually has.
-    """
+    """Decides which worker of a cluster gets a race, which usually has so many racers."""
 
     def __init__(self, racers: int) -> None:
         self._racers = racers

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -51,25 +50,10 @@ class RacesClosedError(RuntimeError):
     """The race was not run to its end, because the worker or the run was closed."""
 
 
-@dataclass(frozen=True)
-class _Start:
-    race: StartRace
-    answer: Future[RaceReport]
-
-
-@dataclass(frozen=True)
-class _Close:
-    pass
-
-
 class SupervisorThread:
     """Lets several threads share a supervisor: one thread of its own talks to it.
 
-    Parameters
-    ----------
-    open_supervisor : callable
-        Returns the supervisor to use; called for the first race, and again if the supervisor was
-        lost or given up.
+    It is opened for the first race, and again if it was lost or given up.
     """
 
     def __init__(self, open_supervisor: Callable[[], SupervisorProcess]) -> None:
@@ -77,7 +61,7 @@ class SupervisorThread:
         self._supervisor: SupervisorProcess | None = None
         self._answers: dict[Hashable, Future[RaceReport]] = {}
         self._cancelled_ahead: set[Hashable] = set()
-        self._commands: SimpleQueue[_Start | CancelRace | _Close] = SimpleQueue()
+        self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._closed = False
         self._wakeup, self._wakeup_sender = socket.socketpair()
         for end in (self._wakeup, self._wakeup_sender):
@@ -96,51 +80,54 @@ class SupervisorThread:
             As the race track does.
         """
         answer: Future[RaceReport] = Future()
-        self._tell(_Start(race, answer))
+        self._order(lambda: self._start(race, answer))
         return answer.result()
 
     def cancel(self, key: Hashable) -> None:
         """Stop a race, or keep it from starting if it comes later."""
-        self._tell(CancelRace(key))
+        self._order(lambda: self._cancel(key))
 
     def close(self, timeout: float) -> None:
         """Stop all races and wait until their racers are gone, at most so many seconds."""
-        self._tell(_Close())
+        self._order(self._end)
         self._thread.join(timeout)
 
-    def _tell(self, command: _Start | CancelRace | _Close) -> None:
-        self._commands.put(command)
+    def _order(self, order: Callable[[], None]) -> None:
+        """Have something done in the thread of its own."""
+        self._orders.put(order)
         with contextlib.suppress(OSError):  # told already, or closed
             self._wakeup_sender.send(b"!")
-        if self._closed:  # the thread may not have seen this command any more
-            self._refuse_waiting()
+        if self._closed:  # the thread may not have seen this order any more
+            self._obey()
 
-    def _next_command(self) -> _Start | CancelRace | _Close | None:
-        # Not ``empty`` and then ``get``: another thread may refuse what is waiting meanwhile.
-        try:
-            return self._commands.get_nowait()
-        except Empty:
-            return None
-
-    # --- in the thread of its own ------------------------------------------------------------
+    # --- in the thread of its own; once it is closed, orders are refused in any thread ---------
 
     def _serve(self) -> None:
         try:
             while not self._closed:
                 self._await_event()
-                try:
-                    self._obey()
-                    self._answer()
-                except Exception as error:  # the supervisor is lost: who raced there must know
-                    self._give_up_supervisor()
-                    self._fail_all(error)
+                self._obey()
+                self._try(self._answer)
         finally:
             self._closed = True
             self._give_up_supervisor()
             self._fail_all(RacesClosedError("the worker was closed, or the run"))
-            self._refuse_waiting()
+            self._obey()
             self._wakeup.close()
             self._wakeup_sender.close()
+
+    def _obey(self) -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                self._try(self._orders.get_nowait())
+
+    def _try(self, step: Callable[[], None]) -> None:
+        """Do something; if the supervisor is lost over it, who raced there must know."""
+        try:
+            step()
+        except Exception as error:
+            self._give_up_supervisor()
+            self._fail_all(error)
 
     def _await_event(self) -> None:
         idle = self._supervisor is not None and not self._answers
@@ -155,20 +142,21 @@ class SupervisorThread:
         if idle and (not happened or any(key.fileobj is self._supervisor for key, _ in happened)):
             self._give_up_supervisor()
 
-    def _obey(self) -> None:
-        while (command := self._next_command()) is not None:
-            if isinstance(command, _Start):
-                self._start(command.race, command.answer)
-            elif isinstance(command, CancelRace):
-                if command.key in self._answers and self._supervisor is not None:
-                    self._supervisor.send(command)
-                else:
-                    self._cancelled_ahead.add(command.key)
-            else:
-                self._closed = True
-                return
+    def _end(self) -> None:
+        self._closed = True
+
+    def _cancel(self, key: Hashable) -> None:
+        if self._closed:
+            return
+        if key in self._answers and self._supervisor is not None:
+            self._supervisor.send(CancelRace(key))
+        else:
+            self._cancelled_ahead.add(key)
 
     def _start(self, race: StartRace, answer: Future[RaceReport]) -> None:
+        if self._closed:
+            answer.set_exception(RacesClosedError("no more races are run here"))
+            return
         if race.key in self._cancelled_ahead:
             self._cancelled_ahead.remove(race.key)
             racer = RacerReport(End.CANCELLED, started=time.time())
@@ -193,23 +181,12 @@ class SupervisorThread:
         while self._answers:
             self._answers.popitem()[1].set_exception(error)
 
-    def _refuse_waiting(self) -> None:
-        while (command := self._next_command()) is not None:
-            if isinstance(command, _Start):
-                command.answer.set_exception(RacesClosedError("no more races are run here"))
-
 
 class RacePlugin(WorkerPlugin):
     """The races of one run on one worker.
 
-    Parameters
-    ----------
-    name : str
-        Tells the runs apart that a cluster serves.
-    settings : TrackSettings
-        What the supervisor is started with when the first race comes.
-    racers : int
-        How many racers a race usually has: the paper's k, or 1 if each trial runs for itself.
+    The name tells the runs apart that a cluster serves; a race usually has so many racers, the
+    paper's k, or 1 if each trial runs for itself.
     """
 
     def __init__(self, name: str, settings: TrackSettings, racers: int) -> None:

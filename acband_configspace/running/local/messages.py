@@ -3,10 +3,10 @@
 ::
 
     user's process  --Setup, StartRace, CancelRace-->  supervisor
-                    <--Ready, SetupFailed, RaceReport--
+                    <--Loaded, RaceReport--
     supervisor      --RunRacer, LowerLimit, StopRacer-->  watcher
                     <--Finished, RacerReport--
-    racer           --its token, the moment, then CallEnd or StartFailed-->  watcher
+    racer           --its token, the moment, then RacerEnd-->  watcher
 
 On a Dask cluster ``TrackSettings``, ``StartRace`` and ``RaceReport`` travel between the
 user's process and the workers. What functions returned stays pickled until it is there.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import pickle
+import selectors
 import socket
 import struct
 from collections.abc import Hashable
@@ -91,15 +92,10 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Ready:
-    """The target is loaded; racers can start."""
+class Loaded:
+    """The target is loaded and racers can start, or could not be loaded."""
 
-
-@dataclass(frozen=True)
-class SetupFailed:
-    """The target could not be loaded."""
-
-    traceback: str
+    traceback: str | None
 
 
 @dataclass(frozen=True)
@@ -149,21 +145,14 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class CallEnd:
-    """A Python function has returned or raised."""
+class RacerEnd:
+    """What a racer says of its end: a function that is over, or a command that did not start."""
 
     ended: float
     """By the system-wide monotonic clock: no time between the processes is lost."""
     status: End
     error: str | None = None
     returned: PickledValue | None = None
-
-
-@dataclass(frozen=True)
-class StartFailed:
-    """A command could not be started."""
-
-    error: str
 
 
 @dataclass(frozen=True)
@@ -261,6 +250,13 @@ class Channel:
     def has_unsent(self) -> bool:
         """Whether posted messages wait for a ``flush``."""
         return bool(self._outgoing)
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait until something has arrived, or the other end is closed; at most so many seconds."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self, selectors.EVENT_READ)
+            # epoll refuses more than 24 days.
+            selector.select(timeout if timeout is None else min(timeout, 86_400.0))
 
     def receive(self) -> list[Any]:
         """Return the messages that have arrived, without waiting.

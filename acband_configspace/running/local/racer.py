@@ -23,12 +23,11 @@ from typing import Any, NoReturn
 from acband_configspace.core.ends import End
 from acband_configspace.running.local.messages import (
     ENDED,
-    CallEnd,
     CallJob,
     CommandJob,
     Job,
     PickledValue,
-    StartFailed,
+    RacerEnd,
     description,
 )
 from acband_configspace.running.local.process_tree import die_with_parent, rename
@@ -129,24 +128,18 @@ def _leave_watcher(watcher: int, *, output: int, errors: int) -> None:
 
 
 def _perform(job: Job, target: LoadedTarget, result: int, token: bytes) -> NoReturn:
-    racer = os.getpid()
-    message: CallEnd | StartFailed
-    ended, returned = time.monotonic(), None
+    racer, returned = os.getpid(), None
     if isinstance(job, CallJob):
-        message, returned = _call(job, target)
-        ended = message.ended
-    elif isinstance(job, CommandJob):
-        message = StartFailed(_execute(job))
+        end, returned = _call(job, target)
     else:
-        message = StartFailed(job.error)
+        error = _execute(job) if isinstance(job, CommandJob) else job.error
+        end = RacerEnd(time.monotonic(), End.CRASHED, error)
     if os.getpid() == racer:  # else a process the function forked has returned from it as well
         with os.fdopen(result, "wb") as pipe:
             # The moment first: what was returned may be large, which is not the racer's time.
-            pipe.write(token + ENDED.pack(ended))
+            pipe.write(token + ENDED.pack(end.ended))
             pipe.flush()
-            if isinstance(message, CallEnd):
-                message = replace(message, returned=PickledValue.of(returned))
-            pickle.dump(message, pipe)
+            pickle.dump(replace(end, returned=PickledValue.of(returned)), pipe)
     os._exit(0)
 
 
@@ -207,7 +200,7 @@ class _SharedUnpickler(pickle.Unpickler):
         return self._shared
 
 
-def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
+def _call(job: CallJob, target: LoadedTarget) -> tuple[RacerEnd, object]:
     """Call the function and say how it went, and what it returned."""
     assert target.function is not None, "calls are only sent for targets with a function"
     returned: object = None
@@ -222,10 +215,8 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
         returned = target.function(*positional, **named)
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
-            status, error = (
-                End.CRASHED,
-                f"the function called sys.exit({description(leaving.code)})",
-            )
+            status = End.CRASHED
+            error = f"the function called sys.exit({description(leaving.code)})"
     except MemoryError:
         status, error = End.MEMORY, traceback.format_exc()
     except BaseException:
@@ -236,7 +227,7 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[CallEnd, object]:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # it may have closed it
             stream.flush()
-    return CallEnd(ended, status, error), returned
+    return RacerEnd(ended, status, error), returned
 
 
 # --- what it prints, and what that means ----------------------------------------------------

@@ -29,11 +29,10 @@ from acband_configspace.running.local.messages import (
     CancelRace,
     Channel,
     Finished,
+    Loaded,
     LowerLimit,
-    Ready,
     RunRacer,
     Setup,
-    SetupFailed,
     StartRace,
     StopRacer,
     channel_pair,
@@ -74,37 +73,38 @@ class _RaceInProgress:
 
     def outcome(self, limits: TrackLimits) -> RaceReport | None:
         """Return who has won and what came of all, if all have ended."""
-        reports = tuple(report for report in self.reports if report is not None)
+        reports = [report for report in self.reports if report is not None]
         if len(reports) < len(self.reports):
             return None
         finished = [i for i, report in enumerate(reports) if report.status is End.FINISHED]
         winner = min(finished, key=lambda i: limits.counted_time(reports[i]), default=None)
         if self.message.stop_losers and winner is not None:
-            # With fewer slots than racers some ended before the winner started. Had all run
-            # together they would have lost, so they have: slots must not change the outcome.
             first = min(limits.measured_time(reports[i]) for i in finished)
-            best = limits.counted_time(reports[winner])
+            reports = [_beside(reports[winner], first, report, limits) for report in reports]
+        return RaceReport(self.message.key, tuple(reports), winner)
 
-            def lost(report: RacerReport) -> bool:
-                if report.status is End.FINISHED:
-                    return limits.counted_time(report) > best
-                return limits.measured_time(report) > first
 
-            told = reports[winner].own_time
+def _beside(
+    winner: RacerReport, first: float, racer: RacerReport, limits: TrackLimits
+) -> RacerReport:
+    """Return what came of a racer of a race whose losers are stopped as soon as one has finished.
 
-            def own_time(report: RacerReport) -> float | None:
-                """Return at least the winner's time, whatever a crash says: that is what is known.
-
-                Who was stopped takes longer than the winner says it took.
-                """
-                if report.own_time is None and told is None:
-                    return None
-                return max(report.own_time or 0.0, best)
-
-            reports = tuple(
-                replace(r, status=End.LOST, own_time=own_time(r)) if lost(r) else r for r in reports
-            )
-        return RaceReport(self.message.key, reports, winner)
+    With fewer slots than racers some ended before the winner started. Had all run together they
+    would have lost, so they have: slots must not change the outcome.
+    """
+    best = limits.counted_time(winner)
+    if racer.status is End.FINISHED:
+        has_lost = limits.counted_time(racer) > best
+    else:
+        has_lost = limits.measured_time(racer) > first
+    if not has_lost:
+        return racer
+    own_time = None
+    if racer.own_time is not None or winner.own_time is not None:
+        # Who was stopped takes longer than the winner says it took, whatever a crash says: that is
+        # all that is known.
+        own_time = max(racer.own_time or 0.0, best)
+    return replace(racer, status=End.LOST, own_time=own_time)
 
 
 class _WatcherHandle:
@@ -245,11 +245,10 @@ class Supervisor:
             self._channel.post(outcome)
 
     def _cancel(self, key: Hashable) -> None:
-        running = [w for w in self._watchers if w.race is not None and w.race.message.key == key]
-        for watcher in running:
-            assert watcher.race is not None
-            watcher.race.is_cancelled = True
-            watcher.channel.send(StopRacer())
+        for watcher in self._watchers:
+            if watcher.race is not None and watcher.race.message.key == key:
+                watcher.race.is_cancelled = True
+                watcher.channel.send(StopRacer())
         for race in [race for race in self._queue if race.message.key == key]:
             self._queue.remove(race)
             for index in race.waiting:
@@ -450,14 +449,12 @@ def _open_streams() -> None:
 def _receive_setup(channel: Channel) -> Setup | None:
     """Wait for the setup; None if the user's process has ended meanwhile."""
     messages: list[Setup] = []
-    with selectors.DefaultSelector() as selector:
-        selector.register(channel, selectors.EVENT_READ)
-        while not messages:
-            selector.select()
-            try:
-                messages = channel.receive()
-            except EOFError:
-                return None
+    while not messages:
+        channel.wait(None)
+        try:
+            messages = channel.receive()
+        except EOFError:
+            return None
     return messages[0]
 
 
@@ -475,7 +472,7 @@ def main(descriptor: int) -> None:
     try:
         target = _load_target(setup)
     except BaseException:
-        channel.send(SetupFailed(traceback.format_exc()))
+        channel.send(Loaded(traceback.format_exc()))
         return
     for number, handler in (  # loading may have changed them
         (signal.SIGINT, signal.SIG_IGN),
@@ -484,7 +481,7 @@ def main(descriptor: int) -> None:
     ):
         signal.signal(number, handler)
     supervisor = Supervisor(channel, setup, target)
-    channel.send(Ready())
+    channel.send(Loaded(None))
     try:
         supervisor.serve()
     except _ToldToEnd:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import selectors
 import subprocess
 import sys
 import time
@@ -14,7 +13,6 @@ import warnings
 import weakref
 from collections.abc import Hashable
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from acband_configspace.core.checks import whole_number
@@ -24,7 +22,6 @@ from acband_configspace.running.local.messages import (
     Channel,
     PickledValue,
     Setup,
-    SetupFailed,
     StartRace,
     TrackSettings,
     channel_pair,
@@ -56,13 +53,6 @@ class SupervisorDiedError(RuntimeError):
 class SupervisorProcess:
     """A supervisor below this process, and the connection to it; closed when it is collected.
 
-    Parameters
-    ----------
-    settings : TrackSettings
-        What to load, and the limits of the racers.
-    slots : int
-        How many racers may run at a time.
-
     Raises
     ------
     TargetLoadError
@@ -81,9 +71,9 @@ class SupervisorProcess:
         setup = Setup(sys.argv, settings, slots, user_process=os.getpid())
         try:
             self._channel.send(setup)
-            while not (messages := self._receive(None)):
+            while not (messages := self.receive(None)):
                 pass
-            if isinstance(messages[0], SetupFailed):
+            if messages[0].traceback is not None:
                 raise TargetLoadError(
                     "the target could not be loaded in a fresh Python process; the modules it "
                     f"uses must be importable there:\n{messages[0].traceback}"
@@ -106,21 +96,15 @@ class SupervisorProcess:
         """Tell the supervisor to start or to stop a race."""
         self._channel.send(message)
 
-    def receive(self, timeout: float | None) -> list[RaceReport]:
-        """Return the races that are over; wait for one at most so many seconds.
+    def receive(self, timeout: float | None) -> list[Any]:
+        """Return the reports of races that are over; wait for one at most so many seconds.
 
         Raises
         ------
         SupervisorDiedError
             If someone killed the supervisor.
         """
-        return self._receive(timeout)
-
-    def _receive(self, timeout: float | None) -> list[Any]:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._channel, selectors.EVENT_READ)
-            # epoll refuses more than 24 days.
-            selector.select(timeout if timeout is None else min(timeout, 86_400.0))
+        self._channel.wait(timeout)
         try:
             return self._channel.receive()
         except EOFError:
@@ -247,11 +231,10 @@ class RaceTrack:
         if spec.key in self._unfinished.values():
             raise ValueError(f"key must differ from all unfinished races but got {spec.key!r}")
         self._races_started += 1
-        number = self._races_started
         message = start_message(
-            number, spec, self._target, cutoff=self._cutoff, shared=self._shared
+            self._races_started, spec, self._target, cutoff=self._cutoff, shared=self._shared
         )
-        self._unfinished[number] = spec.key
+        self._unfinished[message.key] = spec.key
         self._supervisor.send(message)
 
     def wait(self, timeout: float | None = None) -> list[RaceReport]:
@@ -292,12 +275,7 @@ class RaceTrack:
     def __enter__(self) -> RaceTrack:
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        exception_traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _check_open(self) -> None:
@@ -347,10 +325,9 @@ def _end_process(
         return []
     channel.end_sending()
     deadline = time.monotonic() + patience
-    with selectors.DefaultSelector() as selector, contextlib.suppress(EOFError):
-        selector.register(channel, selectors.EVENT_READ)
+    with contextlib.suppress(EOFError):
         while (remaining := deadline - time.monotonic()) > 0:
-            selector.select(remaining)
+            channel.wait(remaining)
             channel.receive()
     channel.close()
     with contextlib.suppress(subprocess.TimeoutExpired):

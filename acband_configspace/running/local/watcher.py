@@ -22,14 +22,13 @@ from acband_configspace.core.ends import End
 from acband_configspace.running.local import process_tree
 from acband_configspace.running.local.messages import (
     ENDED,
-    CallEnd,
     CallJob,
     Channel,
     CommandJob,
     Finished,
     LowerLimit,
+    RacerEnd,
     RunRacer,
-    StartFailed,
     StopRacer,
 )
 from acband_configspace.running.local.racer import (
@@ -247,7 +246,7 @@ class RacerRun:
         """Why it must be stopped, if it must."""
         self.ended = self._started
         """When it was last seen to run, or seen to have ended."""
-        self._result: CallEnd | StartFailed | None = None
+        self._result: RacerEnd | None = None
 
     @property
     def is_over(self) -> bool:
@@ -342,7 +341,7 @@ class RacerRun:
         """Judge the racer, when it has ended or must be stopped; its CPU time is not yet known."""
         self.streams.read_rest()
         result = self._result or self._read_result()
-        ended = result.ended if isinstance(result, CallEnd) else self.ended
+        ended = self.ended if result is None else result.ended
         report = RacerReport(
             status=self.stopped or End.CRASHED,
             started=self._started_at,
@@ -352,20 +351,18 @@ class RacerRun:
         )
         if self.stopped is not None:
             return replace(report, error=self._why_stopped(self.stopped))
-        if isinstance(result, CallEnd):
+        if result is None:
+            report = self._judge_exit(report)
+        else:
             report = replace(
                 report, status=result.status, error=result.error, returned=result.returned
             )
-        elif isinstance(result, StartFailed):
-            report = replace(report, error=result.error)
-        else:
-            report = self._judge_exit(report)
         return self._within_limits(report) if self._limits.clock == "wall" else report
 
-    def _read_result(self) -> CallEnd | StartFailed | None:
+    def _read_result(self) -> RacerEnd | None:
         """Return what the racer has sent in the end, if that is complete."""
         try:
-            result: CallEnd | StartFailed = pickle.loads(self._genuine_result[ENDED.size :])
+            result: RacerEnd = pickle.loads(self._genuine_result[ENDED.size :])
         except Exception:  # killed while it wrote
             return None
         return result

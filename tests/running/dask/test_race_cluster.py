@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -355,6 +357,30 @@ def test_a_supervisor_that_dies_while_nothing_runs_is_replaced() -> None:
     assert time.process_time() - before < 0.3, "it waits, it does not spin"
     assert races.run(StartRace("b", *details)).winner == 0
     races.close(5)
+
+
+def test_a_race_does_not_wait_behind_one_that_could_not_be_started() -> None:
+    opening, all_queued = threading.Event(), threading.Event()
+
+    def fail() -> SupervisorProcess:
+        opening.set()
+        all_queued.wait(10)
+        raise OSError("no more processes")
+
+    races = SupervisorThread(fail)
+    details = (CommandJob(("true",)),), (math.inf,), True
+    with ThreadPoolExecutor() as pool:
+        answers = [pool.submit(races.run, StartRace("first", *details))]
+        opening.wait(10)
+        answers += [pool.submit(races.run, StartRace(key, *details)) for key in ("next", "last")]
+        time.sleep(0.2)  # both wait when the first one fails
+        all_queued.set()
+        try:
+            for answer in answers:
+                with pytest.raises(OSError, match="no more processes"):
+                    answer.result(10)
+        finally:
+            races.close(5)
 
 
 def test_races_of_a_client_that_is_gone_are_stopped(cluster: Cluster, tmp_path: Path) -> None:

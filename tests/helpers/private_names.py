@@ -3,7 +3,6 @@
 SMAC has no public word for most of what a plugin of this kind does, so a new version of it may move
 a name without notice. All of them are listed here, under the class that defines them: a test looks
 for each in what is installed and says which have moved, and another that the plugin uses no other.
-This module is data; nothing imports it at run time.
 """
 
 from __future__ import annotations
