@@ -33,7 +33,6 @@ from acband_configspace.core.ends import End
 from acband_configspace.runlog.journal import JOURNAL
 from acband_configspace.runlog.recovery import recover
 from acband_configspace.runlog.replay import Run
-from acband_configspace.runlog.rounds import winner_of
 
 #: What is killed in which kind of run, and how often beside the others.
 _HERE = {"user process": 1, "supervisor": 1, "all that watch": 1, "watcher": 4}
