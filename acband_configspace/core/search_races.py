@@ -66,15 +66,17 @@ class RaceSearch(Search):
         self._crown(challengers)  # there may be one instance only
         if self._pool_size == 1:
             return bool(winners)
+        number = 1
         if self.champion != champion:  # a new one has met less than it may
+            number = 2
             ahead = self._ahead(len(groups), self._trials_left(plan))
-            yield SearchRound(2, [[self._the_champion]], [ahead], True, {})
+            yield SearchRound(number, [[self._the_champion]], [ahead], True, {})
         orders = {}
         for racer in self._rivals(challengers):
             shuffled = rng.permutation(self._judged_on(self._the_champion)).tolist()
             shuffled.remove(winners[racer])
             orders[racer] = [winners[racer], *shuffled]
-        yield from self._challenge(orders, plan)
+        yield from self._challenge(orders, plan, number)
         return bool(winners)
 
     # --- the first round ----------------------------------------------------------------------
@@ -112,11 +114,7 @@ class RaceSearch(Search):
     def _first_round(
         self, groups: Sequence[Sequence[int]], firsts: Sequence[int], ahead: Sequence[int]
     ) -> SearchRound:
-        """Let the groups race, and at the same time the champion meet new instances.
-
-        In a round of its own workers would have to wait, and its runs be timed on a machine that
-        does less at the time.
-        """
+        """Let the groups race, and meanwhile the champion meet new instances: no worker waits."""
         alone: list[list[int]] = []
         limits: dict[int, float] = {}
         if self.champion is not None:
@@ -145,10 +143,13 @@ class RaceSearch(Search):
     # --- challenges ---------------------------------------------------------------------------
 
     def _challenge(
-        self, orders: Mapping[int, Sequence[int]], plan: PassPlan
+        self, orders: Mapping[int, Sequence[int]], plan: PassPlan, number: int
     ) -> Generator[SearchRound, None, None]:
-        """Let each meet the champion's instances in its own order, twice as many each time."""
-        challengers, number, n_met = list(orders), 2, 1
+        """Let each meet the champion's instances in its own order, twice as many each time.
+
+        The number is that of the round before.
+        """
+        challengers, n_met = list(orders), 1
         n_all = len(self._judged_on(self._the_champion))
         while challengers and n_met < n_all:
             n_more = self._n_affordable(

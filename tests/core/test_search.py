@@ -248,6 +248,14 @@ def test_newcomers_are_stopped_at_the_time_of_the_champion() -> None:
     assert n_alone > 15  # it meets all others of the 20 instances meanwhile
 
 
+def test_the_rounds_of_a_pass_are_numbered_without_gaps() -> None:
+    rounds: dict[int, set[int]] = {}
+    for race in play(World(run_times(), numbered(20), racing=True, n_trials=400)).races:
+        rounds.setdefault(race.id.pass_number, set()).add(race.id.round)
+    assert any(len(numbers) > 2 for number, numbers in rounds.items() if number > 1)
+    assert all(numbers == set(range(1, len(numbers) + 1)) for numbers in rounds.values())
+
+
 # --- failures -----------------------------------------------------------------------------------
 
 
