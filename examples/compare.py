@@ -142,16 +142,19 @@ def compare(job_name: str, arguments: argparse.Namespace) -> JobResult | None:
         print(f"{job.title}: left out, {job.program} is not installed")
         return None
     absent = {name: why for name in arguments.methods if (why := METHODS[name].cannot(job))}
-    runs: dict[str, list[Run]] = {name: [] for name in arguments.methods if name not in absent}
+    runs: dict[str, dict[int, Run]] = {name: {} for name in arguments.methods if name not in absent}
+    failures: dict[str, list[str]] = {name: [] for name in runs}
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
-        for name in [name for name in runs if name not in absent]:
+        for name in runs:
             print(f"{job.title}: {METHODS[name].title}, seed {seed} …", file=sys.stderr, flush=True)
             run = run_apart(job_name, name, seed, arguments)
             if isinstance(run, Run):
-                runs[name].append(run)
+                runs[name][seed] = run
             else:
-                absent[name] = run
-    result = tested(job_name, {n: r for n, r in runs.items() if n not in absent}, arguments)
+                failures[name].append(run)
+    absent |= {name: failures[name][0] for name, some in runs.items() if not some}
+    took_part = {name: some for name, some in runs.items() if some}
+    result = tested(job_name, took_part, failures, arguments)
     print(table(result, {METHODS[name].title: why for name, why in absent.items()}), flush=True)
     return result
 
@@ -238,7 +241,10 @@ def incumbents(
 
 
 def tested(
-    job_name: str, runs: Mapping[str, Sequence[Run]], arguments: argparse.Namespace
+    job_name: str,
+    runs: Mapping[str, Mapping[int, Run]],
+    failures: Mapping[str, Sequence[str]],
+    arguments: argparse.Namespace,
 ) -> JobResult:
     """Measure what was found on the test instances."""
     job = JOBS[job_name]
@@ -246,7 +252,8 @@ def tested(
     default = plain(job.space().get_default_configuration())
     found = {
         name: [
-            incumbents(run, default, limit, tells_at_end=METHODS[name].tells_at_end) for run in some
+            incumbents(run, default, limit, tells_at_end=METHODS[name].tells_at_end)
+            for run in some.values()
         ]
         for name, some in runs.items()
     }
@@ -259,9 +266,15 @@ def tested(
     methods = []
     for name, of_method in found.items():
         measured = [[column[json.dumps(c, sort_keys=True)] for c in seeds] for seeds in of_method]
-        title = METHODS[name].title
         methods.append(
-            MethodResult(name, title, name.startswith("acband"), np.array(measured), runs[name])
+            MethodResult(
+                name=name,
+                title=METHODS[name].title,
+                ours=name.startswith("acband"),
+                costs=np.array(measured),
+                runs=runs[name],
+                failures=failures[name],
+            )
         )
     workers = arguments.workers if job.timed else 1
     return JobResult(

@@ -31,7 +31,10 @@ class MethodResult:
     ours: bool
     costs: Floats
     """By seed, look and test instance; NaN at looks of which nothing is known."""
-    runs: Sequence[Run]
+    runs: Mapping[int, Run]
+    """By seed, in the order of the costs."""
+    failures: Sequence[str] = ()
+    """Why it has found nothing with other seeds."""
 
     @property
     def means(self) -> Floats:
@@ -103,7 +106,7 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
         mean = method.means.mean()
         spread = f"± {method.means.std(ddof=1):.4f}" if len(method.means) > 1 else ""
         better = result.default / mean if result.timed else mean / result.default
-        runs = method.runs
+        runs = list(method.runs.values())
         own = np.mean([run.elapsed - run.in_target / result.workers for run in runs])
         line = (
             f"{method.title:30}{mean:11.4f} {spread:8}{better:11.2f}"
@@ -125,13 +128,16 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
 
 
 def _notes(result: JobResult) -> Iterator[str]:
-    """Yield what must be known to judge a table of run times."""
+    """Yield what must be known to judge a table."""
+    for method in result.methods:
+        for why in method.failures:
+            yield f"{method.title} {why}: its figures are of {len(method.runs)} of the seeds."
     if not result.timed:
         return
     if any(method.name in ("ac", "ac-features") for method in result.methods):
         yield "SMAC AC runs without capping, which is off by default in SMAC 2.4."
     for method in result.methods:
-        used = np.mean([run.elapsed for run in method.runs]) / result.limit
+        used = np.mean([run.elapsed for run in method.runs.values()]) / result.limit
         if used < ENOUGH:
             yield f"{method.title} used {100 * used:.0f} % of its time only."
 
@@ -142,13 +148,13 @@ def write_csv(path: str, results: Sequence[JobResult]) -> None:
     columns = ["elapsed", "in_target", "n_trials", "n_configs"]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["job", "method", "run", *columns, *looks, "default_test_cost"])
+        writer.writerow(["job", "method", "seed", *columns, *looks, "default_test_cost"])
         for result in results:
             for method in result.methods:
-                for number, (run, costs) in enumerate(zip(method.runs, method.costs, strict=True)):
+                for (seed, run), costs in zip(method.runs.items(), method.costs, strict=True):
                     values = [getattr(run, name) for name in columns]
                     means = ["" if np.isnan(mean) else mean for mean in costs.mean(axis=1)]
-                    row = [result.name, method.name, number, *values, *means]
+                    row = [result.name, method.name, seed, *values, *means]
                     writer.writerow([*row, result.default])
 
 

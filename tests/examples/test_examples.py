@@ -192,17 +192,22 @@ def test_nothing_is_made_up_of_earlier_looks(
     assert compare.incumbents(run, {"x": 0}, 10.0, tells_at_end=True) == [None] * 3 + [{"x": 1}]
     costs = np.full((1, 4, 5), np.nan)
     costs[:, -1] = 2.0
-    methods = [compare_tables.MethodResult("ac", "one", False, costs, [run])]
+    methods = [compare_tables.MethodResult("ac", "one", False, costs, {0: run})]
     known = np.full((1, 4, 5), 3.0)
-    methods.append(compare_tables.MethodResult("irace", "other", False, known, [run]))
+    why = "failed with seed 0: no time"
+    methods.append(
+        compare_tables.MethodResult("irace", "other", False, known, {1: run}, failures=[why])
+    )
     result = compare_tables.JobResult("job", "job", True, 10.0, 1, np.ones(5), methods, 1)
     compare_tables.write_csv(str(tmp_path / "table.csv"), [result])
     rows = list(csv.DictReader((tmp_path / "table.csv").open()))
     looks = [rows[0][f"test_cost_at_{share:g}"] for share in compare_tables.LOOKS]
     assert looks == ["", "", "", "2.0"]
+    assert [row["seed"] for row in rows] == ["0", "1"]
     text = compare_tables.table(result, {})
     assert "SMAC AC runs without capping" in text
     assert "other used 90 % of its time only." in text
+    assert "other failed with seed 0: no time: its figures are of 1 of the seeds." in text
     if importlib.util.find_spec("matplotlib"):
         compare_tables.draw(tmp_path / "job.png", result)
         assert (tmp_path / "job.png").stat().st_size > 0

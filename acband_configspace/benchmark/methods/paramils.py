@@ -126,7 +126,8 @@ def _values(parameter: Any) -> list[str]:
     if values is None:
         places = np.linspace(0.0, 1.0, N_VALUES)
         values = sorted({*map(parameter.to_value, places), parameter.default_value})
-    return [as_word(parameter, value) for value in values]
+    # The default may be the same word as a place beside it, and no value may be listed twice.
+    return list(dict.fromkeys(as_word(parameter, value) for value in values))
 
 
 def _default(surrogate: Surrogate, name: str) -> str:

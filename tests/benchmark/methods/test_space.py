@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ConfigSpace import Integer
+from ConfigSpace import Float, Integer
 
 from acband_configspace.benchmark.methods import paramils
 from acband_configspace.benchmark.methods.answering import as_word, conditions_of, from_words
@@ -112,6 +112,13 @@ def test_paramils_is_not_waited_for_without_end(
     monkeypatch.setattr(paramils, "PATIENCE", 10.0 if "exit" in body else 0.5)
     with pytest.raises(CannotRunError, match=message):
         paramils.ParamILS().run(surrogate, cpu_limit=1e9, seed=0)
+
+
+def test_paramils_is_told_of_no_value_twice() -> None:
+    """A default may be the same as a place of the grid but for digits that are not told."""
+    words = paramils._values(Float("x", (0.0, 1.0), default=1.0 - 1e-9))
+    assert words[-1] == "1"
+    assert len(set(words)) == len(words)
 
 
 @pytest.mark.skipif(shutil.which("Rscript") is not None, reason="R is installed")
