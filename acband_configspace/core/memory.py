@@ -113,22 +113,21 @@ class Memory:
 
     def behind(
         self, champion: int, scale: Callable[[float], float], stopped: float
-    ) -> dict[int, list[float]]:
+    ) -> dict[int, dict[int, float]]:
         """Return by how much each exceeds a champion, on each instance that both have met.
 
         Costs are compared on a scale. A run that was stopped costs at least as much as the
         champion's, and so much more.
         """
         pace = {i: scale(c) for i, c in self._costs.get(champion, {}).items() if math.isfinite(c)}
-        found: dict[int, list[float]] = {}
+        found: dict[int, dict[int, float]] = {}
         for configuration, costs in self._costs.items():
-            known = [scale(cost) - pace[i] for i, cost in costs.items() if i in pace]
-            found.setdefault(configuration, []).extend(known)
+            found[configuration] = {i: scale(c) - pace[i] for i, c in costs.items() if i in pace}
         for configuration, bounds in self._bounds.items():
-            costs = self._costs.get(configuration, {})
-            unknown = {i: bound for i, bound in bounds.items() if i in pace and i not in costs}
-            exceeds = [stopped + max(0.0, scale(b) - pace[i]) for i, b in unknown.items()]
-            found.setdefault(configuration, []).extend(exceeds)
+            exceeds = found.setdefault(configuration, {})
+            for i, bound in bounds.items():
+                if i in pace and i not in exceeds:
+                    exceeds[i] = stopped + max(0.0, scale(bound) - pace[i])
         return {number: some for number, some in found.items() if some}
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:

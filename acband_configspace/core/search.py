@@ -280,7 +280,11 @@ class Search(abc.ABC):
             return KnownBest(plan.number, tuple(range(self._n_given)))
         others = (racer for racer in self._last_left if racer != self.champion)
         behind = self.memory.behind(self.champion, self._scale, STOPPED_BEHIND)
-        means = {number: sum(some) / len(some) for number, some in behind.items()}
+        units = self._units(behind)
+        means = {
+            number: sum(some[i] / units.get(i, 1.0) for i in some) / len(some)
+            for number, some in behind.items()
+        }
         n_common = {number: len(some) for number, some in behind.items()}
         return KnownBest(plan.number, (self.champion, *others), means, n_common)
 
@@ -328,6 +332,10 @@ class Search(abc.ABC):
     @abc.abstractmethod
     def _scale(self, cost: float) -> float:
         """Return a cost as proposals are told of it."""
+
+    @abc.abstractmethod
+    def _units(self, behind: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
+        """Return what differences of such costs count as one, by instance; none for one."""
 
     # --- parts ------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 import numpy as np
 
@@ -48,6 +48,8 @@ REACH_ON_FEW = 3.0
 FEW_MET = 4
 #: The number of configurations from which noise is estimated: enough, and cheap.
 NOISE_SAMPLE = 32
+#: How much configurations differ on an instance is known if there are more differences than this.
+FEW_DIFFERENCES = 3
 #: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
 ENOUGH_REPEATS = 8
 
@@ -294,3 +296,24 @@ class CostSearch(Search):
 
     def _scale(self, cost: float) -> float:
         return cost
+
+    def _units(self, behind: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
+        """Return how much configurations differ on each instance: their costs are of one kind.
+
+        It is the median difference from the champion. Where few are known, it is taken to be
+        closer to what is usual.
+        """
+        found: dict[int, list[float]] = {}
+        for number, some in behind.items():
+            for instance, difference in some.items() if number != self.champion else ():
+                if math.isfinite(difference):
+                    found.setdefault(instance, []).append(abs(difference))
+        medians = {instance: float(np.median(some)) for instance, some in found.items()}
+        usual = float(np.median(list(medians.values()))) if medians else 0.0
+        if not usual:
+            return {}
+        units = {}
+        for instance, median in medians.items():
+            n = len(found[instance])
+            units[instance] = (n * median + FEW_DIFFERENCES * usual) / (n + FEW_DIFFERENCES)
+        return units

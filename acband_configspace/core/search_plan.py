@@ -165,7 +165,8 @@ class KnownBest:
     """The best so far, the champion first; those that were given, before there is one."""
     behind: Mapping[int, float] = field(default_factory=dict)
     """How far each that has raced is behind the champion, on the instances that both have met: the
-    mean difference of their costs, or of the logarithms of their times where losers are stopped."""
+    mean difference of their costs, as a multiple of what is usual on the instance, or of the
+    logarithms of their times where losers are stopped."""
     n_common: Mapping[int, int] = field(default_factory=dict)
     """On how many instances each of them has met the champion: how much that tells."""
 

@@ -200,3 +200,6 @@ class RaceSearch(Search):
 
     def _scale(self, cost: float) -> float:
         return math.log(max(cost, SHORTEST_TIME))  # of times, the ratios matter
+
+    def _units(self, behind: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
+        return {}  # ratios mean the same everywhere

@@ -6,10 +6,12 @@ import math
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from engine_helpers import World, failing, noisy, numbered, play, run_times, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits
@@ -514,6 +516,35 @@ def test_who_draws_is_told_the_best_so_far(racing: bool) -> None:
         assert max(known.best) < n, "of those that were drawn before"
     assert told[-1][0] == engine.n_entered
     assert played.n_trials == 1000
+
+
+def test_who_draws_is_told_of_costs_in_one_unit() -> None:
+    """On some instances costs are a thousand times as high: who met those is not behind others."""
+    effects = np.random.default_rng(0).random(1000)
+    units = 10.0 ** np.random.default_rng(1).integers(0, 4, 20)
+    names = numbered(20)
+    told: list[KnownBest] = []
+
+    def draw(n: int, known: KnownBest) -> int:
+        told.append(known)
+        return n
+
+    engine = Engine(
+        Settings(proposals="learned"),
+        racing=False,
+        instances=Instances(names, deterministic=True, seed=0),
+        draw=draw,
+        limits=Limits(300),
+        n_given=1,
+    )
+    while (race := engine.ask()) is not None:
+        unit = units[names.index(engine.key(race.instance).instance)]
+        engine.tell(race, Outcome([float(unit * effects[racer]) for racer in race.racers]))
+    behind = told[-1].behind
+    assert len(behind) > 100
+    assert (
+        spearmanr([effects[number] for number in behind], list(behind.values()))[0] > 0.8
+    )  # raw: 0.49
 
 
 @pytest.mark.parametrize("n_passes", [1, 60, 3000])
