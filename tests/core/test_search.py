@@ -538,7 +538,7 @@ def test_who_draws_is_told_of_costs_in_one_unit() -> None:
         n_given=1,
     )
     while (race := engine.ask()) is not None:
-        unit = units[names.index(engine.key(race.instance).instance)]
+        unit = units[names.index(str(engine.key(race.instance).instance))]
         engine.tell(race, Outcome([float(unit * effects[racer]) for racer in race.racers]))
     behind = told[-1].behind
     assert len(behind) > 100
