@@ -282,7 +282,7 @@ class Search(abc.ABC):
         behind = self.memory.behind(self.champion, self._scale, STOPPED_BEHIND)
         units = self._units(behind)
         means = {
-            number: sum(some[i] / units.get(i, 1.0) for i in some) / len(some)
+            number: sum(each / units.get(i, 1.0) for i, each in some.items()) / len(some)
             for number, some in behind.items()
         }
         n_common = {number: len(some) for number, some in behind.items()}
@@ -335,7 +335,7 @@ class Search(abc.ABC):
 
     @abc.abstractmethod
     def _units(self, behind: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
-        """Return what differences of such costs count as one, by instance; none for one."""
+        """Return which difference counts as one, by instance; where none is given, it is 1."""
 
     # --- parts ------------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ REACH_ON_FEW = 3.0
 FEW_MET = 4
 #: The number of configurations from which noise is estimated: enough, and cheap.
 NOISE_SAMPLE = 32
-#: How much configurations differ on an instance is known if there are more differences than this.
+#: Where so many differ from the champion, their median counts as much as that of all instances.
 FEW_DIFFERENCES = 3
 #: So many repeats with other seeds must agree to the digit to show that seeds do not matter.
 ENOUGH_REPEATS = 8
@@ -298,14 +298,13 @@ class CostSearch(Search):
         return cost
 
     def _units(self, behind: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
-        """Return how much configurations differ on each instance: their costs are of one kind.
+        """Return how much configurations usually differ from the champion on each instance.
 
-        It is the median difference from the champion. Where few are known, it is taken to be
-        closer to what is usual.
+        It is the median; where few are known, something between that and the median of all.
         """
         found: dict[int, list[float]] = {}
-        for number, some in behind.items():
-            for instance, difference in some.items() if number != self.champion else ():
+        for some in (some for number, some in behind.items() if number != self.champion):
+            for instance, difference in some.items():
                 if math.isfinite(difference):
                     found.setdefault(instance, []).append(abs(difference))
         medians = {instance: float(np.median(some)) for instance, some in found.items()}

@@ -6,10 +6,10 @@ chosen by a Gaussian process, by their expected improvement on the best. It choo
 changes of the best so far, as irace makes them (of a few parameters by larger steps, or of all of
 them by smaller ones; the steps shrink from pass to pass, categories are drawn anew), and among as
 many configurations from anywhere. It is fitted before each pass, to how far configurations are
-behind the champion, as a multiple of what is usual on the instance, and by their ranks, so that
-neither outliers nor the scales of costs matter. It is also told on how many instances each rank
-rests, and what is being tried in this pass. Conditions, forbidden clauses, log scales, priors and
-orders of the space hold.
+behind the champion (in costs, as a multiple of what is usual on the instance), by their ranks, so
+that neither outliers nor the scales of costs matter. It is also told on how many instances each
+rank rests, and what is being tried in this pass. Conditions, forbidden clauses, log scales, priors
+and orders of the space hold.
 
 What was tried, with figures, and what was of no use: examples/RESULTS.md, "How learned proposals
 were chosen".
