@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,8 +79,8 @@ class Engine:
     instances : Instances
         What instance numbers stand for.
     draw : callable
-        Asked for n configurations in all, and told who is best so far, returns how many of them
-        there are.
+        Asked for n configurations in all, and given a function that tells who is best so far,
+        returns how many of them there are.
     limits : Limits
         What the run may use.
     n_given : int
@@ -155,9 +155,13 @@ class Engine:
             )
         else:
             n_trials = int(min(limits.n_trials, MOST_TRIALS))
-            no_known_best = KnownBest(1, ())  # the paper draws all configurations beforehand
             planner = SchedulePlanner(
-                settings, n_trials, limits.timed, lambda n: draw(n, no_known_best), n_in_space
+                settings,
+                n_trials,
+                limits.timed,
+                # The paper draws all configurations beforehand.
+                lambda n: draw(n, lambda: KnownBest(1, ())),
+                n_in_space,
             )
             self._driver = _PaperDriver(
                 settings,
@@ -242,13 +246,16 @@ class Engine:
         """How many configurations have entered a race."""
         return self._driver.n_entered
 
-    def known_costs(self, configuration: int) -> dict[int, float]:
-        """Return the known costs of a configuration by instance number."""
-        return self._driver.memory.costs(configuration)
+    def costs(self, configuration: int) -> dict[InstanceKey, float]:
+        """Return the known costs of a configuration."""
+        return self._by_key(self._driver.memory.costs(configuration))
 
-    def known_bounds(self, configuration: int) -> dict[int, float]:
+    def bounds(self, configuration: int) -> dict[InstanceKey, float]:
         """Return, where a configuration was stopped, what its cost exceeds."""
-        return self._driver.memory.bounds(configuration)
+        return self._by_key(self._driver.memory.bounds(configuration))
+
+    def _by_key(self, costs: Mapping[int, float]) -> dict[InstanceKey, float]:
+        return {self.key(instance): cost for instance, cost in costs.items()}
 
 
 class _MemoryDriver:

@@ -24,6 +24,7 @@ import abc
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -77,8 +78,8 @@ class Search(abc.ABC):
     instances : Instances
         What instance numbers stand for.
     draw : callable
-        Asked for n configurations, returns how many of them there are (a finite space may have
-        fewer).
+        Asked for n configurations, and given a function that tells who is best so far, returns how
+        many of them there are (a finite space may have fewer).
     n_given : int
         How many configurations are given: they enter the first pass.
     n_trials : float
@@ -267,7 +268,7 @@ class Search(abc.ABC):
 
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
-        n_there = self._draw(self.n_entered + plan.n_entrants, self._known_best(plan))
+        n_there = self._draw(self.n_entered + plan.n_entrants, partial(self._known_best, plan))
         new = list(range(self.n_entered, min(n_there, self.n_entered + plan.n_entrants)))
         self.n_entered += len(new)
         if new:

@@ -171,5 +171,5 @@ class KnownBest:
     """On how many instances each of them has met the champion: how much that tells."""
 
 
-Draw = Callable[[int, KnownBest], int]
-"""Asked for n configurations in all, returns how many of them there are."""
+Draw = Callable[[int, Callable[[], KnownBest]], int]
+"""Asked for n configurations in all, returns how many there are; it may ask what is known."""

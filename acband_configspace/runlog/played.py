@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayError
@@ -275,11 +275,11 @@ class _Space:
         """The first one of the last configuration."""
         self._exhausted = False
 
-    def draw(self, n: int, known: KnownBest) -> int:
+    def draw(self, n: int, known: Callable[[], KnownBest]) -> int:
         """Return n, or how many there were if the races show that the space was used up."""
         if n <= self._n_raced:
             return n
-        self._exhausted = self._exhausted or self._is_last(known.pass_number)
+        self._exhausted = self._exhausted or self._is_last(known().pass_number)
         if self._exhausted:
             return self._n_raced
         return n if self._n_in_space is None else min(n, self._n_in_space)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,15 +70,15 @@ class Configurations:
         """Return whether a configuration has these values, in the order of the space."""
         return self._numbers.get(name_of_values(values)) == number
 
-    def draw(self, n: int, known: KnownBest | None = None) -> int:
+    def draw(self, n: int, known: Callable[[], KnownBest] | None = None) -> int:
         """Draw until n are known, or the space is used up; return how many are known.
 
         With proposals, all new ones but a fixed share are proposed in view of who is known to be
         good; before anything raced, of those given.
         """
         if self._proposals is not None:
-            known = KnownBest(1, tuple(range(self.n_given))) if known is None else known
-            while len(self) < n and self._draw_one(known):
+            told = KnownBest(1, tuple(range(self.n_given))) if known is None else known()
+            while len(self) < n and self._draw_one(told):
                 pass
             return len(self)
         # A finite space takes ever longer to give something new. One of m equally likely

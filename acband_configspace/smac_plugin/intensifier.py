@@ -72,21 +72,6 @@ class _Begun:
     """What it has begun with."""
 
 
-@dataclass(frozen=True)
-class _EngineCosts:
-    """What the engine knows of configurations, by instance and seed instead of by number."""
-
-    engine: Engine
-
-    def costs(self, configuration: int) -> dict[InstanceKey, float]:
-        known = self.engine.known_costs(configuration)
-        return {self.engine.key(instance): cost for instance, cost in known.items()}
-
-    def bounds(self, configuration: int) -> dict[InstanceKey, float]:
-        known = self.engine.known_bounds(configuration)
-        return {self.engine.key(instance): bound for instance, bound in known.items()}
-
-
 class ACBandIntensifier(AbstractIntensifier):
     """AC-Band (Brandt et al., AAAI 2023) as an intensifier for SMAC 2.
 
@@ -285,7 +270,7 @@ class ACBandIntensifier(AbstractIntensifier):
     def trajectory(self) -> list[TrajectoryItem]:
         """Who led from when, and at what cost, estimated by all that is known now."""
         if self._begun is not None:
-            curve = estimated(_EngineCosts(self._begun.engine), self._leaders)
+            curve = estimated(self._begun.engine, self._leaders)
             for item, cost in zip(self._trajectory, curve, strict=False):
                 item.costs = [math.nan if cost.best is None else cost.best]
         return self._trajectory

@@ -327,7 +327,7 @@ def test_the_papers_preset_is_the_papers_algorithm() -> None:
     assert played.engine.epoch_winners == [stream.epoch_winners]
     assert played.engine.finished == "all planned races are judged"
     assert stream.winner is not None
-    assert played.engine.known_costs(stream.winner)
+    assert played.engine.costs(stream.winner)
 
 
 def test_under_a_time_limit_the_papers_schedule_is_repeated() -> None:
@@ -362,4 +362,4 @@ def test_costs_are_known_of_what_was_not_stopped() -> None:
     for racers, outcome in played.records.values():
         told.update(r for r, end in zip(racers, outcome.ends, strict=True) if end is not End.LOST)
     for racer, n in told.items():
-        assert len(played.engine.known_costs(racer)) == n
+        assert len(played.engine.costs(racer)) == n

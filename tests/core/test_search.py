@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -41,10 +42,10 @@ def test_the_leader_is_never_worse_on_what_is_known_than_the_one_before(world: W
         if engine.leader is None:
             assert before is None
             continue
-        new = engine.known_costs(engine.leader)
+        new = engine.costs(engine.leader)
         assert any(math.isfinite(cost) for cost in new.values()), "it only failed"
         if before not in (None, engine.leader):
-            old = engine.known_costs(before)
+            old = engine.costs(before)
             common = [instance for instance in new if instance in old]
             assert common
             new_total = failures_and_cost([new[instance] for instance in common])
@@ -59,16 +60,17 @@ def test_nor_where_losers_are_stopped(world: World) -> None:
     """There a leader may also have been stopped: then its cost is at least what it exceeds."""
     engine = world.engine()
     before = None
-    at_least: dict[int, dict[int, float]] = {}
+    at_least: dict[int, dict[InstanceKey, float]] = {}
     while (race := engine.ask()) is not None:
         outcome = world.run(engine, race)
         engine.tell(race, outcome)
         for racer, cost in zip(race.racers, outcome.costs, strict=True):
             bounds = at_least.setdefault(racer, {})
-            bounds[race.instance] = max(cost, bounds.get(race.instance, -INF))
+            key = engine.key(race.instance)
+            bounds[key] = max(cost, bounds.get(key, -INF))
         if before is not None and engine.leader != before:
             assert engine.leader is not None
-            new = engine.known_costs(engine.leader)
+            new = engine.costs(engine.leader)
             common = [instance for instance in new if instance in at_least[before]]
             assert common
             lost_to = math.fsum(at_least[before][instance] for instance in common)
@@ -242,7 +244,7 @@ def test_newcomers_are_stopped_at_the_time_of_the_champion() -> None:
                 n_alone += 1
                 assert race.limits is None
             else:
-                limit = engine.known_costs(champion)[race.instance]
+                limit = engine.costs(champion)[engine.key(race.instance)]
                 assert race.limits == pytest.approx([limit] * len(race.racers))
                 n_limited += 1
         engine.tell(race, world.run(engine, race))
@@ -495,8 +497,8 @@ def test_the_first_pass_is_the_one_of_the_schedule() -> None:
 def test_who_draws_is_told_the_best_so_far(racing: bool) -> None:
     told: list[tuple[int, KnownBest]] = []
 
-    def draw(n: int, known: KnownBest) -> int:
-        told.append((n, known))
+    def draw(n: int, known: Callable[[], KnownBest]) -> int:
+        told.append((n, known()))
         return n
 
     world = World(run_times(), numbered(20), racing=racing, n_trials=1000, n_given=3)
@@ -525,8 +527,8 @@ def test_who_draws_is_told_of_costs_in_one_unit() -> None:
     names = numbered(20)
     told: list[KnownBest] = []
 
-    def draw(n: int, known: KnownBest) -> int:
-        told.append(known)
+    def draw(n: int, known: Callable[[], KnownBest]) -> int:
+        told.append(known())
         return n
 
     engine = Engine(

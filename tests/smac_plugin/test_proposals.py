@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def drawn(space: ConfigurationSpace, seed: int, *, racing: bool = False) -> Conf
         n_before = len(configurations)
         best = (n_before - 1, 0, n_before // 2)
         behind = {n: abs(n - best[0]) / n_before for n in range(n_before)}
-        configurations.draw(12 * number, KnownBest(number, best, behind))
+        configurations.draw(12 * number, partial(KnownBest, number, best, behind))
     return configurations
 
 
@@ -168,7 +169,7 @@ def test_the_best_of_a_space_with_conditions_is_found() -> None:
     for number in range(2, 8):
         costs = {i: cost(i) for i in range(n)}
         best = min(costs, key=costs.__getitem__)
-        n = configurations.draw(n + 10, KnownBest(number, (best,), costs))
+        n = configurations.draw(n + 10, partial(KnownBest, number, (best,), costs))
     assert min(map(cost, range(n))) < 0.01  # a uniform one is as good in one of 200 cases
 
 
