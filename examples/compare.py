@@ -90,6 +90,11 @@ METHODS = {
         'AC-Band, proposals="learned"', partial(run_acband, proposals="learned")
     ),
     "random": Method("SMAC Random", partial(run_smac, facade_class=RandomFacade)),
+    "random-capped": Method(
+        "SMAC Random, capped",
+        partial(run_smac, facade_class=RandomFacade, capped=True),
+        needs_time=True,
+    ),
     "hyperband": Method(
         "SMAC Hyperband", partial(run_smac, facade_class=HyperbandFacade), needs_instances=True
     ),
@@ -100,6 +105,12 @@ METHODS = {
         "SMAC AC, with features",
         partial(run_smac, facade_class=AlgorithmConfigurationFacade, features=True),
         needs_features=True,
+    ),
+    "ac-capped": Method(
+        "SMAC AC, with features, capped",
+        partial(run_smac, facade_class=AlgorithmConfigurationFacade, features=True, capped=True),
+        needs_features=True,
+        needs_time=True,
     ),
     "hpo": Method("SMAC HPO", partial(run_smac, facade_class=HyperparameterOptimizationFacade)),
     "irace": Method("irace", run_irace, needs_instances=True, missing=no_irace),

@@ -37,6 +37,11 @@ from acband_configspace import ACBandFacade
 
 #: SMAC wants a number of trials, also where time is the limit: more than there will be.
 NO_LIMIT = 100_000
+#: What a run that SMAC's capping stops costs, in multiples of the time that it had: who costs as
+#: much as the incumbent would go on ...
+STOPPED_COST = 1.01
+#: ... and that of a run for which no time was left, which is not even started.
+NOT_STARTED_COST = 0.001
 
 
 @dataclass(frozen=True)
@@ -131,10 +136,18 @@ class SameSpace(Callback):
         info.config.config_space = smbo._scenario.configspace
 
 
-def run_smac(task: Task, facade_class: type[AbstractFacade], *, features: bool = False) -> Run:
+def run_smac(
+    task: Task,
+    facade_class: type[AbstractFacade],
+    *,
+    features: bool = False,
+    capped: bool = False,
+) -> Run:
     """Run one of SMAC's facades, on Dask if there is more than one worker."""
     job, names = task.job, task.train
-    own: dict[str, Any] = {}
+    # All begin with the default, but for HPO, which has to be told; capping is off as SMAC comes.
+    own: dict[str, Any] = {"use_default_config": facade_class is HyperparameterOptimizationFacade}
+    own["adaptive_capping"] = capped
     if features and job.features is not None:
         own["instance_features"] = {name: list(job.features(name)) for name in names}
     options: dict[str, Any] = {
@@ -146,7 +159,7 @@ def run_smac(task: Task, facade_class: type[AbstractFacade], *, features: bool =
     if facade_class in (RandomFacade, HyperparameterOptimizationFacade) and names:
         options["intensifier"] = facade_class.get_intensifier(scenario, max_config_calls=len(names))
     with dask_client(scenario.n_workers) as client:
-        target = make_target(job, names)
+        target = make_capped_target(job) if capped else make_target(job, names)
         facade = facade_class(scenario, target, dask_client=client, **options)
         return run_facade(facade, task)
 
@@ -161,6 +174,18 @@ def make_target(job: Job, names: list[str]) -> Callable[..., float]:
         return job.cost(config, "", seed, CUTOFF)
 
     return cost if names else cost_alone
+
+
+def make_capped_target(job: Job) -> Callable[..., float]:
+    """Return the cost as a function that SMAC tells how long it may take."""
+
+    def cost(config: Mapping[str, Any], instance: str, cutoff: float, seed: int = 0) -> float:
+        if cutoff <= 0:  # it has lost: SMAC sets the limits of several runs beforehand
+            return NOT_STARTED_COST
+        seconds = job.cost(config, instance, seed, min(CUTOFF, cutoff))
+        return STOPPED_COST * cutoff if seconds > cutoff and cutoff < CUTOFF else seconds
+
+    return cost
 
 
 def make_scenario(task: Task, **own: Any) -> Scenario:
