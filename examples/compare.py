@@ -3,8 +3,9 @@
 On timed jobs every method has the same wall-clock time and workers, bookkeeping included; on the
 others the same number of trials, one after the other. All see the same training instances, and
 what they return (and would have returned earlier) is measured on the same test instances, in turn.
-What comes out is what is shown, whoever wins. SMAC's AC facade runs without capping, which is off
-by default in SMAC 2.4: on timed jobs each of its runs may take the whole cutoff.
+What comes out is what is shown, whoever wins. SMAC's facades run without capping, which is off by
+default in SMAC 2.4: on timed jobs each run may take the whole cutoff. "random-capped" and
+"ac-capped" have it on. irace takes a share of the time that is a little more or less than all.
 
     python examples/compare.py --jobs valley svc --seeds 3            # a quick look
     python examples/compare.py --seconds 120 --seeds 5 --keep runs --plots pictures   # hours

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from compare_jobs import CUTOFF, PAR
 from compare_methods import Run
+from scipy import stats
 
 #: At these shares of the time, or of the trials, it is asked what would have been returned.
 LOOKS = (0.125, 0.25, 0.5, 1.0)
-#: Resamples of seeds and test instances for an interval.
-N_RESAMPLES = 10_000
 #: Who used a smaller share of the time is named below the table.
 ENOUGH = 0.95
 
@@ -74,22 +73,25 @@ class JobResult:
         return f"{self.limit:g} trials"
 
 
-def ratio_interval(a: Floats, b: Floats, seed: int = 0) -> tuple[float, float, float]:
-    """Return the ratio of two mean costs and its 95 % interval by bootstrap.
+def ratio_interval(a: Floats, b: Floats) -> tuple[float, float, float]:
+    """Return the ratio of two mean costs and its 95 % interval; NaN if one has a single seed only.
 
-    Seeds are drawn anew for each of the two, test instances for both together. Rows are seeds,
-    columns are instances.
+    Rows are seeds, columns are test instances; both are taken to be drawn at random, the instances
+    for both together. By Welch's t on the logarithm: a bootstrap of five seeds is too narrow.
     """
-    rng = np.random.default_rng(seed)
-
-    def weights(n: int) -> Floats:
-        return rng.multinomial(n, np.full(n, 1.0 / n), N_RESAMPLES) / n
-
-    of_instances = weights(a.shape[1])
-    drawn = [np.sum((weights(len(m)) @ m) * of_instances, axis=1) for m in (a, b)]
+    if len(a) < 2 or len(b) < 2:
+        return float(a.mean() / b.mean()), np.nan, np.nan
     with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = np.nanquantile(drawn[0] / drawn[1], [0.025, 0.975])
-        return float(a.mean() / b.mean()), float(low), float(high)
+        shares = [costs / costs.mean() for costs in (a, b)]
+        varying = [share.mean(axis=1) for share in shares]  # by seed ...
+        if a.shape[1] > 1:  # ... and by instance
+            varying.append(shares[0].mean(axis=0) - shares[1].mean(axis=0))
+        variances = np.array([np.var(values, ddof=1) / len(values) for values in varying])
+        degrees = np.array([len(values) - 1 for values in varying])
+        n_degrees = variances.sum() ** 2 / (variances**2 / degrees).sum()
+        reach = np.exp(stats.t.ppf(0.975, n_degrees) * np.sqrt(variances.sum()))
+        ratio = float(a.mean() / b.mean())
+    return ratio, ratio / float(reach), ratio * float(reach)
 
 
 def table(result: JobResult, absent: Mapping[str, str]) -> str:
@@ -116,13 +118,13 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
         )
         if method.ours and rival is not None:
             ratio, low, high = ratio_interval(method.costs[:, -1], rival.costs[:, -1])
-            line += f"  {ratio:.2f} ({low:.2f}–{high:.2f})"
+            line += f"  {ratio:.2f}" + (f" ({low:.2f}–{high:.2f})" if low == low else "")
         lines.append(line)
     lines += [f"{title:30} left out: {why}" for title, why in absent.items()]
     cost = f"PAR{PAR:g} of CPU seconds, cutoff {CUTOFF:g} s; " if result.timed else ""
     lines.append(
         f"Means over seeds, ± standard deviation; {cost}{len(result.default_costs)} test "
-        "instances; own time: time the workers were idle; in brackets: 95 % bootstrap interval."
+        "instances; own time: time the workers were idle; in brackets: 95 % interval, by Welch's t."
     )
     return "\n".join([*lines, *_notes(result)])
 
@@ -134,12 +136,12 @@ def _notes(result: JobResult) -> Iterator[str]:
             yield f"{method.title} {why}: its figures are of {len(method.runs)} of the seeds."
     if not result.timed:
         return
-    if any(method.name in ("ac", "ac-features") for method in result.methods):
-        yield "SMAC AC runs without capping, which is off by default in SMAC 2.4."
+    if any(method.title.startswith("SMAC") for method in result.methods):
+        yield "SMAC caps runs only where it says so: capping is off by default in SMAC 2.4."
     for method in result.methods:
         used = np.mean([run.elapsed for run in method.runs.values()]) / result.limit
         if used < ENOUGH:
-            yield f"{method.title} used {100 * used:.0f} % of its time only."
+            yield f"{method.title} used only {100 * used:.0f} % of its time."
 
 
 def write_csv(path: str, results: Sequence[JobResult]) -> None:
@@ -183,7 +185,9 @@ def draw(path: Path, result: JobResult) -> None:
         ax.fill_between(places, costs.min(0), costs.max(0), color=colour, alpha=0.2, linewidth=0)
         ax.plot(places, np.median(costs, axis=0), color=colour, marker="o", markersize=4)
         ax.axhline(result.default, color="0.4", linestyle="--", linewidth=0.8)
-        ax.set_title(method.title, fontsize="small")
+        fewer = len(method.runs) < result.n_seeds
+        n_seeds = f" ({len(method.runs)} seeds)" if fewer else ""
+        ax.set_title(method.title + n_seeds, fontsize="small")
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
         ax.set_xticks(spent, [f"{value:g}" for value in spent])

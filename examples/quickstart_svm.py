@@ -65,8 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     incumbent = facade.optimize()
     print(f"\nFound: {dict(incumbent)}")
     default = scenario.configspace.get_default_configuration()
-    print(f"Error of the default: {facade.validate(default):.4f}")
-    print(f"Error of the found:   {facade.validate(incumbent):.4f}")
+    print(f"Error of the default:   {facade.validate(default):.4f}")
+    print(f"Error of the incumbent: {facade.validate(incumbent):.4f}")
     return 0
 
 

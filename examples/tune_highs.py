@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(facade.schedule)
     incumbent = facade.optimize()
     if incumbent is None:
-        print("No race came to its end in that time: give it more --minutes.", file=sys.stderr)
+        print("No race finished in that time: give it more --minutes.", file=sys.stderr)
         return 1
     run = facade.scenario.output_directory
     print(f"\nThe run is in {run}; for a report of it:")

@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(facade.schedule, flush=True)
     incumbent = facade.optimize()
     if incumbent is None:
-        print("No race came to its end in that time: give it more --minutes.", file=sys.stderr)
+        print("No race finished in that time: give it more --minutes.", file=sys.stderr)
         return 1
     default = scenario.configspace.get_default_configuration()
     print(f"\nThe run is in {facade.scenario.output_directory}")

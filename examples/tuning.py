@@ -62,7 +62,7 @@ def print_tested(
     """Run both on test instances, and compare; a run that met the cutoff costs par × cutoff."""
     print(f"\nTesting it beside the default on {len(instances)} fresh instances ...", flush=True)
     tuned, plain = (
-        np.array([trial.value.cost for trial in facade.validate(config, instances).trials]).tolist()
-        for config in (found, default)
+        np.array([trial.value.cost for trial in validation.trials]).tolist()
+        for validation in facade.validate_all([found, default], instances)
     )
     print(Verdict.of(tuned, plain, racing=True, cutoff=cutoff, par=par))

@@ -331,13 +331,14 @@ class Play:
         engine, rows = self.engine, self.rows
         trajectory: list[tuple[float, int]] = []
         cpu_time, n_trials, n_configs = 0.0, 0, 0
+        known: set[tuple[int, int]] = set()
         while (race := engine.ask()) is not None:
-            outcome, seconds = self._run(race)
+            outcome, seconds = self._run(race, known)
             if cpu_time + seconds > cpu_limit:
                 cpu_time = cpu_limit
                 break
             cpu_time += seconds
-            n_trials += len(race.racers)
+            n_trials = n_trials + len(race.racers) if self.racing else len(known)
             n_configs = max(n_configs, 1 + max(race.racers))
             engine.tell(race, outcome)
             leader = rows[engine.leader or 0]
@@ -352,12 +353,16 @@ class Play:
             configurations=tuple(rows[:n_configs]),
         )
 
-    def _run(self, race: Race) -> tuple[Outcome, float]:
+    def _run(self, race: Race, known: set[tuple[int, int]]) -> tuple[Outcome, float]:
+        """Return what a race brings, and its CPU time; as in the facade, known costs take none."""
         column = int(self.engine.key(race.instance).instance or 0)
         times = [self.look_up(self.rows[racer], column) for racer in race.racers]
         if not self.racing:
-            seconds = [min(time, self.cutoff) for time in times]
-            return Outcome(seconds), sum(seconds)
+            costs = [min(time, self.cutoff) for time in times]
+            trials = [(racer, column) for racer in race.racers]
+            seconds = sum(c for c, t in zip(costs, trials, strict=True) if t not in known)
+            known.update(trials)
+            return Outcome(costs), seconds
         limits = [min(self.cutoff, limit) for limit in race.limits or [math.inf] * len(times)]
         size = len(times) if self.n_workers is None or race.to_the_end else self.n_workers
         best, spent = math.inf, 0.0

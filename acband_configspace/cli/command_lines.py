@@ -23,6 +23,15 @@ NO_CUTOFF = 2147483647.0
 Values = Mapping[str, Any]
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+#: Fields, and what decides whether they are within quotes of a shell.
+_SHELL_SIGN = re.compile(r"\{\{|\}\}|\\?\{(\w+)\}|\\.|\$\(|<<|['\"`()]", re.DOTALL)
+#: What opens something within parentheses, quotes and here-documents, and what closes these.
+_OPENS_IN: dict[str, tuple[str, ...]] = {
+    "(": ("'", '"', "`", "(", "$(", "<<"), '"': ("`", "$("), "'": (), "`": (), "<": ()
+}  # fmt: skip
+_CLOSES: dict[str, tuple[str, ...]] = {
+    "(": (")",), '"': ('"',), "'": ("'", "\\'"), "`": ("`",), "<": ()
+}  # fmt: skip
 
 
 class CommandLine(Protocol):
@@ -58,7 +67,8 @@ class TemplateCommand:
     """A command with places for the parameters, the instance, the seed and the cutoff.
 
     ``{parameters}`` becomes one or more words; without it they follow the command, and without
-    ``{instance}`` the instance comes last.
+    ``{instance}`` the instance comes last. For a ``shell`` they are quoted here, so none of them
+    may be within quotes there: see :func:`quoted_fields`.
     """
 
     command: tuple[str, ...]
@@ -110,8 +120,10 @@ class TemplateCommand:
             template = self.on
         if template is None and self.off is not None and text.lower() in OFF:
             template = self.off
+        if template is None:
+            template = self.parameter
         values = {"name": name, "value": text}
-        return [filled(part, values) for part in template or self.parameter if part]
+        return [filled(part, values) for part in template if part]
 
 
 @dataclass(frozen=True)
@@ -237,3 +249,23 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 def fields_in(template: str) -> list[str]:
     """Return the names of a template's fields."""
     return [match[1] for match in _FIELD.finditer(template) if match[1] is not None]
+
+
+def quoted_fields(command: str) -> list[str]:
+    """Return the names of the fields that are within quotes of a shell's command.
+
+    So are those after a backslash, within backticks and after the beginning of a here-document:
+    further quotes protect nothing there. A ``$(…)`` is a command of its own, even within quotes.
+    """
+    found: list[str] = []
+    around = ["("]  # the innermost last; the whole command is like one in parentheses
+    for match in _SHELL_SIGN.finditer(command):
+        sign, inner = match[0], around[-1]
+        if match[1] is not None:
+            if inner != "(" or sign[0] == "\\":
+                found.append(match[1])
+        elif sign in _OPENS_IN[inner]:
+            around.append(sign[-1])
+        elif sign in _CLOSES[inner] and len(around) > 1:
+            around.pop()
+    return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -322,20 +323,30 @@ def validate(arguments: argparse.Namespace) -> None:
     instances = scenario_file.test_instances or scenario_file.instances
     default = dict(scenario_file.space.get_default_configuration())
     with _apart(scenario_file, workers=arguments.workers) as facade:
-        own, other = (facade.validate(values, instances) for values in (incumbent, default))
-    what = "unseen instances" if scenario_file.test_instances else "training instances"
+        own, other = facade.validate_all([incumbent, default], instances)
     from acband_configspace.smac_plugin.validation import TestResults
 
     compared = TestResults.of(
         own,
         other,
-        what="fresh seeds" if instances is None else what,
+        what=_what_is_tested_on(scenario_file),
         racing=scenario_file.racing,
         par=scenario_file.par,
         cutoff=scenario_file.cutoff,
         is_default=incumbent == default,
     )
     print(compared)
+
+
+def _what_is_tested_on(scenario_file: ScenarioFile) -> str:
+    """Return what a validation runs on, in words."""
+    train, test = scenario_file.instances, scenario_file.test_instances
+    if test is None:
+        return "fresh seeds" if train is None else "training instances"
+    folder = scenario_file.path.resolve().parent
+    # The same file may be named in two ways.
+    known, tested = ({os.path.normpath(folder / n) for n in names} for names in (train or (), test))
+    return "unseen instances" if known.isdisjoint(tested) else "test instances"
 
 
 def _how_to_show(parser: argparse.ArgumentParser) -> None:
@@ -399,10 +410,13 @@ def convert(arguments: argparse.Namespace) -> None:
     written = write_space(space, path, format_name=target)
     path.write_text(written.text, encoding="utf-8")
     print(f"{path}: {counted(len(space), 'parameter')} as {target}")
+    beside = forbidden_beside(path)
     if written.forbidden:
-        beside = forbidden_beside(path)
         beside.write_text(written.forbidden, encoding="utf-8")
         print(f"{beside}: what is forbidden, for irace's forbiddenFile")
+    elif target == "irace" and beside.exists():
+        beside.unlink()  # of an earlier conversion: it would be read with this one
+        print(f"{beside}: removed, since nothing is forbidden now")
     for note in written.notes:
         print(f"note: {note}")
 
@@ -461,21 +475,28 @@ def recover(arguments: argparse.Namespace) -> None:
 # --- what several of them do ------------------------------------------------------------------
 
 
-def overrides_of(words: Sequence[str]) -> dict[str, str]:
-    """Return ``--key value`` and ``--key=value`` pairs of the command line."""
+def split_overrides(
+    words: Sequence[str], options: Collection[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the pairs ``--key value`` and ``--key=value`` that are no options, and the rest.
+
+    To be called before argparse, which would take the value of such a key for the scenario.
+    """
     overrides: dict[str, str] = {}
+    rest: list[str] = []
     pending = list(words)
     while pending:
         word = pending.pop(0)
-        if not word.startswith("--") or word == "--":
-            raise InputError(COMMAND_LINE, f"unexpected {word!r}; keys are written --key value")
         key, equals, value = word[2:].partition("=")
+        if not word.startswith("--") or not key or f"--{key}" in options:
+            rest.append(word)
+            continue
         if not equals:
-            if not pending:
+            if not pending or pending[0] in options:
                 raise InputError(COMMAND_LINE, f"--{key} must have a value")
             value = pending.pop(0)
         overrides[key] = value
-    return overrides
+    return overrides, rest
 
 
 def _scenario_from(arguments: argparse.Namespace) -> tuple[ScenarioFile, Mapping[str, str]]:

@@ -15,12 +15,12 @@ from smac.scenario import Scenario
 from acband_configspace.cli.command_lines import ProgramArguments
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
 from acband_configspace.cli.results import SAID_ABORT
-from acband_configspace.cli.scenario.description import PLENTY, ScenarioFile
+from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.core.settings import settings_from
 from acband_configspace.errors import RunDiffersError
 from acband_configspace.smac_plugin.facade import ACBandFacade
 from acband_configspace.smac_plugin.intensifier import OPTIONS
-from acband_configspace.smac_plugin.scenario import DEFAULT_N_TRIALS
+from acband_configspace.smac_plugin.scenario import DEFAULT_N_TRIALS, ScenarioWithTrials
 
 
 class AbortCallback(Callback):
@@ -106,9 +106,9 @@ def _refused(scenario_file: ScenarioFile, error: Exception) -> InputError:
 def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None) -> Scenario:
     """Return SMAC's scenario; its directory is exactly ``output``."""
     instances = scenario_file.instances
-    # With a time limit, and SMAC's own number of trials, the time alone decides.
-    timed = scenario_file.walltime_limit or scenario_file.cputime_limit
-    scenario = Scenario(
+    # Without a number of trials there is a time limit, and with SMAC's own it alone decides.
+    kind: type[Scenario] = Scenario if scenario_file.n_trials is None else ScenarioWithTrials
+    scenario = kind(
         scenario_file.space,
         name=output.name or "run",
         deterministic=scenario_file.deterministic,
@@ -116,7 +116,7 @@ def _scenario(scenario_file: ScenarioFile, output: Path, *, workers: int | None)
         trial_walltime_limit=scenario_file.limit,  # fractions count
         trial_memory_limit=scenario_file.memory_limit,
         instances=None if instances is None else list(instances),
-        n_trials=scenario_file.n_trials or (DEFAULT_N_TRIALS if timed else PLENTY),
+        n_trials=scenario_file.n_trials or DEFAULT_N_TRIALS,
         walltime_limit=scenario_file.walltime_limit or math.inf,
         cputime_limit=scenario_file.cputime_limit or math.inf,
         seed=scenario_file.seed,

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from acband_configspace._version import __version__
-from acband_configspace.cli.commands import COMMANDS, overrides_of
+from acband_configspace.cli.commands import COMMANDS, split_overrides
 from acband_configspace.cli.errors import (
+    COMMAND_LINE,
     EXIT_CODES,
     ExitCode,
     InputError,
@@ -58,14 +59,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     parser, parsers = _parser()
-    arguments, rest = parser.parse_known_args(words)
+    keys: dict[str, str] = {}
+    known = words
+    if words and words[0] in COMMANDS and COMMANDS[words[0]].takes_keys:
+        keys, known = split_overrides(words, parsers[words[0]]._option_string_actions)
+    arguments, rest = parser.parse_known_args(known)
     command = COMMANDS[arguments.command]
-    if rest and not command.takes_keys:
-        actions = parsers[arguments.command]._actions
-        known = [name for action in actions for name in action.option_strings if name != "--help"]
-        hint = suggestion(rest[0], known) or f"; see acband {arguments.command} --help"
+    if rest and command.takes_keys:
+        raise InputError(COMMAND_LINE, f"unexpected {rest[0]!r}; keys are written --key value")
+    if rest:
+        options = [o for o in parsers[arguments.command]._option_string_actions if o != "--help"]
+        hint = suggestion(rest[0], options) or f"; see acband {arguments.command} --help"
         parser.error(f"unrecognised argument {rest[0]!r}{hint}")
-    arguments.keys = overrides_of(rest)
+    arguments.keys = keys
     arguments.words = words
     return int(command.run(arguments) or ExitCode.DONE)
 

@@ -30,7 +30,9 @@ _RESULT_LINE = re.compile(
     r"algorithm run result)\s*:\s*(.*)$",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?\b)")
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:inf(?:inity)?|nan)\b)"
+)
 
 
 class ResultReader(Protocol):
@@ -155,7 +157,7 @@ class LastNumber:
     """The last number of the output, wherever it is."""
 
     def __call__(self, text: str, code: int) -> ScriptReport | None:
-        """Return the report; without a number the run has crashed."""
+        """Return the report; without a number, or if it is infinite or NaN, the run has crashed."""
         found = _NUMBER.findall(text)
         cost = _number(found[-1]) if found else None
         if cost is None or not math.isfinite(cost):

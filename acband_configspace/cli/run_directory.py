@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,26 +99,34 @@ def read_origin(directory: Path) -> Origin:
 def scenario_of_run(
     directory: Path, scenario: Path | None = None, test_instances: Path | None = None
 ) -> ScenarioFile:
-    """Read the scenario of a run again, as it was given then, or another one.
+    """Read the scenario of a run again, as it was given then, with what overrode its file.
 
-    Relative paths mean what they meant then. ``test_instances``, a list in the scenario's own
-    format, replaces those of the scenario.
+    ``scenario`` is where the file is now, if it has moved. Relative paths mean what they meant
+    then, or for a file that has moved, what they mean here. ``test_instances``, a list in the
+    scenario's own format, replaces those of the scenario.
     """
-    changes: dict[str, str] = {}
+    origin = _origin(directory, scenario)
+    overrides = dict(origin.overrides)
     if test_instances is not None:
-        path = scenario or read_origin(directory).scenario
-        changes = _test_list(kind_of(path), test_instances.resolve())
-    if scenario is not None:
-        return read_scenario(scenario, changes)
-    origin = read_origin(directory)
+        overrides |= _test_list(kind_of(origin.scenario), test_instances.resolve())
     here = Path.cwd()
     try:
         os.chdir(origin.folder)
-        return read_scenario(origin.scenario, {**origin.overrides, **changes})
+        return read_scenario(origin.scenario, overrides)
     except FileNotFoundError as error:
         raise InputError(Place(directory), f"its folder is gone: {error.filename}") from None
     finally:
         os.chdir(here)
+
+
+def _origin(directory: Path, moved: Path | None) -> Origin:
+    """Return what a run was started from, with the scenario where it has ``moved`` to."""
+    if moved is None:
+        return read_origin(directory)
+    here = Path.cwd()
+    if not (directory / RECORD).exists():  # a script's run: its scenario says it all
+        return Origin(moved, overrides={}, folder=here, target=())
+    return replace(read_origin(directory), scenario=moved, folder=here)
 
 
 def _test_list(kind: str, path: Path) -> dict[str, str]:

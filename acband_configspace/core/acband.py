@@ -49,7 +49,8 @@ class Round:
     instances: Instances
     """The instances each group races on, a row per group."""
     costs_so_far: Floats | None = None
-    """In a playoff, what earlier steps cost each contestant in sum; None in a round of CSE."""
+    """In a playoff, two rows: how often each contestant failed in earlier steps, and the sum of its
+    other costs. None in a round of CSE."""
 
     @property
     def is_playoff(self) -> bool:
@@ -76,7 +77,7 @@ class Verdict:
     n_raced: Instances
     """How many races each group needed."""
     costs: Floats | None = None
-    """In a playoff, what it cost the survivors in sum so far."""
+    """In a playoff, the failures and costs of the survivors so far, as in ``costs_so_far``."""
 
 
 Rounds = Generator[Round, Verdict, int]
@@ -167,7 +168,7 @@ def _play_off(
     steps = playoff_rounds(len(contestants), length)
     instances = left.take(1, length, n_trials=sum(step.n_trials for step in steps))
     group = np.array([contestants], dtype=np.int64)
-    costs: Floats = np.zeros(len(contestants))
+    costs: Floats = np.zeros((2, len(contestants)))
     for number, plan in enumerate(steps, start=1):
         own, instances = np.split(instances, [plan.races_per_group], axis=1)
         verdict = yield Round(epoch, number, plan, group, own, costs_so_far=costs)
@@ -237,12 +238,16 @@ def judge(round_: Round, scores: Floats | Counts, n_raced: Instances) -> Verdict
 
 
 def judge_playoff(round_: Round, costs: Floats) -> Verdict:
-    """Keep the contestants with the lowest mean cost over this and the earlier steps.
+    """Keep the contestants with the fewest failures, then the lowest mean cost, over all steps.
 
-    ``costs`` are (1, races, racers). All have met on the same instances: sums rank as means do.
+    ``costs`` are (1, races, racers), infinite where a racer failed and no cost is set for that. All
+    have met on the same instances: sums rank as means do.
     """
     assert round_.costs_so_far is not None
-    sums = round_.costs_so_far + costs[0].sum(axis=0, dtype=float)
-    best = np.argsort(sums, kind="stable")[: round_.plan.survivors]
+    failed = np.isinf(costs[0])
+    n_failed = round_.costs_so_far[0] + failed.sum(axis=0)
+    sums = round_.costs_so_far[1] + costs[0].sum(axis=0, where=~failed, dtype=float)
+    best = np.lexsort((sums, n_failed))[: round_.plan.survivors]  # it keeps the order of ties
     best.sort()
-    return Verdict(round_.groups[:, best], np.array([costs.shape[1]]), sums[best])
+    totals = np.array([n_failed[best], sums[best]])
+    return Verdict(round_.groups[:, best], np.array([costs.shape[1]]), totals)

@@ -141,7 +141,7 @@ class Engine:
                 search(
                     k=settings.racers(racing=racing),
                     first_pass=settings.trials_of_first_pass(
-                        racing=racing, n_trials=limits.n_trials
+                        racing=racing, timed=limits.timed or math.isinf(limits.n_trials)
                     ),
                     growth=settings.growth(racing=racing),
                     instances=instances,

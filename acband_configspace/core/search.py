@@ -173,7 +173,9 @@ class Search(abc.ABC):
                 self.memory.add_bound(racer, race.instance, cost)
                 continue
             self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
-        if self.champion is None:  # the best of the first race leads until there is a better one
+        # The best of the first race leads until there is a better one; on a single instance, who
+        # has the lowest cost always does.
+        if self.champion is None or self._pool_size == 1:
             best = min(race.racers, key=lambda racer: self._finishing(racer, race.instance))
             if self.leader is None or self._finishing(best, race.instance) < self._finishing(
                 self.leader, race.instance
@@ -315,7 +317,9 @@ class Search(abc.ABC):
         return [racer for racer in alive if racer != self.champion]
 
     def _trials_left(self, plan: PassPlan) -> float:
-        return min(plan.limit, self._n_trials) - self.n_started
+        # Of the limit under which it was planned: a run that goes on under another one, even a
+        # lower one, must come to the same races first.
+        return plan.limit - self.n_started
 
     # --- what differs between costs and races -------------------------------------------------
 

@@ -155,15 +155,24 @@ class CostSearch(Search):
         return instance if best is None else best
 
     def _repeat(self, entrants: Sequence[int], instance: int) -> Generator[SearchRound, None, None]:
-        """If there are only seeds, find out whether they matter."""
-        group = entrants[: self._k]
-        repeating = group[:ENOUGH_REPEATS]
-        others = [*entrants[len(group) :], *repeating]
-        only_seeds = self._instances.n_names == 1 and self._pool_size is None
-        if only_seeds and instance not in self._useless and self._has_room_for(others):
-            again = self._fresh_instance()
-            yield SearchRound(1, [repeating], [[again]], True, {}, MOST_FIRST_INSTANCES)
-            self._learn_noise(repeating, [instance, again])
+        """If there are only seeds, find out whether they matter.
+
+        Not later on: those that are left then were chosen, perhaps for being steady.
+        """
+        if self._instances.n_names > 1 or self._pool_size is not None or instance in self._useless:
+            return
+        repeating, met = entrants[:ENOUGH_REPEATS], [instance]
+        groups = self._groups(repeating)
+        while self._has_room_for([*entrants[self._k :], *repeating]):
+            met = [*met, self._fresh_instance()]
+            yield SearchRound(1, groups, [met] * len(groups), True, {}, MOST_FIRST_INSTANCES - 1)
+            self._learn_noise(repeating, met)
+            costs = self.memory.block(repeating, met)
+            if (costs != costs[:, :1]).any():
+                return
+            if costs[:, 1:].size >= ENOUGH_REPEATS:
+                self._pool_size = 1
+                return
 
     def _has_room_for(self, racers: Sequence[int]) -> bool:
         """Return whether there are trials left for all of them to meet once."""
@@ -211,7 +220,7 @@ class CostSearch(Search):
 
     def _n_more(self, alive: Sequence[int], order: Order, n_met: int, plan: PassPlan) -> int:
         """Return on how many more instances those left are to meet: rounds take equal shares."""
-        if self._pool_size == 1:  # noticed on the way
+        if self._pool_size == 1:
             return 0
         n_rounds = max(1, (len(alive) - 1).bit_length())  # as often as half of them are left
         left = plan.n_trials - (self.n_started - self.n_started_before)
@@ -258,7 +267,7 @@ class CostSearch(Search):
         return alive
 
     def _within_reach(self, racers: Sequence[int], met: Sequence[int]) -> list[int]:
-        """Return who is not too far behind the champion.
+        """Return who is not too far behind the champion, or leads.
 
         What all were chosen by counts only for failures: of many, the best on the first instance
         were lucky there, the champion above all.
@@ -271,7 +280,8 @@ class CostSearch(Search):
         return [
             racer
             for racer in racers
-            if self.memory.total(racer, judged) <= most
+            if racer == self.leader  # it must not stay the incumbent without meeting the others
+            or self.memory.total(racer, judged) <= most
             or self.memory.total(racer, met).n_failed < n_failed
         ]
 
@@ -282,7 +292,7 @@ class CostSearch(Search):
         return Total(pace.n_failed, pace.cost + reach * error)
 
     def _learn_noise(self, racers: Sequence[int], met: Sequence[int]) -> None:
-        """Estimate how much costs vary, and notice a target whose costs do not depend on seeds."""
+        """Estimate how much costs vary."""
         known = [racer for racer in racers if self.memory.knows_all(racer, met)][:NOISE_SAMPLE]
         if not known:
             return
@@ -290,9 +300,6 @@ class CostSearch(Search):
         costs = costs[:, np.isfinite(costs).any(axis=0)]  # where all fail says nothing
         noise = paired_noise(costs)
         self._noise = self._noise if noise is None else noise
-        n_repeats = len(known) * (costs.shape[1] - 1) if self._instances.n_names == 1 else 0
-        if len(known) > 1 and n_repeats >= ENOUGH_REPEATS and (costs == costs[:, :1]).all():
-            self._pool_size = 1
 
     def _scale(self, cost: float) -> float:
         return cost

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -137,15 +136,18 @@ class Settings:
             return 2
         return 4 if racing else 8
 
-    def trials_of_first_pass(self, *, racing: bool, n_trials: float) -> int | None:
-        """Return how long the first pass is; None where all n_trials are divided up beforehand."""
+    def trials_of_first_pass(self, *, racing: bool, timed: bool) -> int | None:
+        """Return how long the first pass is; None where all n_trials are divided up beforehand.
+
+        Where time may end the run, it may do so long before all n_trials.
+        """
         if self.first_pass is not None:
             return self.first_pass
         if racing:
             return FIRST_PASS_RACING
         if self.proposals != "uniform":
             return LEARNING_FIRST_PASS
-        return None if math.isfinite(n_trials) else FIRST_PASS
+        return FIRST_PASS if timed else None
 
     def growth(self, *, racing: bool) -> float:
         """Return how many times as long as the one before each pass is."""
@@ -190,4 +192,7 @@ def settings_from(preset: str | Settings = "default", **options: Any) -> Setting
     for name in options:
         if name not in known:
             raise TypeError(f"{name!r} is not an option of AC-Band; these are: {', '.join(known)}")
-    return Settings(**{**preset.settings(), **options})
+    chosen = {**preset.settings(), **options}
+    if any(name in PAPER_OPTIONS for name in options):  # also one that is given its default
+        chosen.setdefault("memory", False)
+    return Settings(**chosen)

@@ -438,7 +438,7 @@ class RaceReader:
         instance = numbers.setdefault(line["instance"], line["instance"])
         new = line.get("configurations")
         for values in () if new is None else new.values():
-            if any(isinstance(value, (list, dict)) for value in values.values()):
+            if any(isinstance(value, dict) for value in values.values()):
                 raise ValueError(f"a configuration has values but is {short_text(values)}")
         return RaceRecord(
             place,

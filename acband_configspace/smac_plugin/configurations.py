@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -147,6 +148,23 @@ class Configurations:
         self._numbers[name] = len(self._drawn)
         self._drawn.append(configuration)
         return True
+
+
+def from_json(
+    space: ConfigurationSpace, values: Mapping[str, Any], *, origin: str | None = None
+) -> Configuration:
+    """Return the configuration with these values, in which a file has lists in place of tuples."""
+    own = {
+        name: _choice(space[name], value) if isinstance(value, list) and name in space else value
+        for name, value in values.items()
+    }
+    return Configuration(space, values=own, origin=origin)
+
+
+def _choice(parameter: Hyperparameter[Any, Any], value: list[Any]) -> Any:
+    choices = getattr(parameter, "choices", ()) or getattr(parameter, "sequence", ())
+    text = json.dumps(value)
+    return next((c for c in choices if isinstance(c, tuple) and json.dumps(c) == text), value)
 
 
 def compute_values(

@@ -32,6 +32,7 @@ from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import RunInterrupted
 from acband_configspace.running import Clock, ScriptReport
+from acband_configspace.smac_plugin.configurations import Configurations, from_json
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
 from acband_configspace.smac_plugin.logs import set_up_logging
@@ -99,8 +100,9 @@ class ACBandFacade(RandomFacade):
         list. It is called as in SMAC, ``--instance=… --seed=… --name=value``.
     racing : bool
         Minimise the run time: the k racers of a race run at the same time, each in a process of
-        its own, and when the first has finished the others are stopped. What a function returns is
-        not its cost then.
+        its own, and when the first has finished the others are stopped. The value that a function
+        returns is then not its cost. Set ``trial_walltime_limit``: a run without end would hold up
+        all others.
     clock : "wall" | "cpu"
         Which run time counts.
     par : float
@@ -120,7 +122,7 @@ class ACBandFacade(RandomFacade):
         The incumbent and the default are run on them at the end, and compared: see
         ``test_results``.
     test_share : float | None
-        In their place: the share of the scenario's instances that is held back for it.
+        Instead of ``test_instances``: the share of the scenario's instances to hold back for it.
     warm_start : run directory | RunHistory | list of (config, instance, seed, cost) | None
         Earlier results of the same space, whose costs mean the same. The k best of these
         configurations race from the start, on the instances and seeds that most is known of; what
@@ -148,7 +150,7 @@ statistic, early_stopping, playoff, spend
         One of SMAC's is ignored with a warning.
     model, acquisition_function, acquisition_maximizer, random_design, \
 multi_objective_algorithm, runhistory_encoder, config_selector
-        Taken so that a script of SMAC's runs, and ignored with a warning: SMAC's model is not used.
+        Accepted so that SMAC scripts run unchanged, and ignored with a warning: there is no model.
 
     Limits: see :class:`ACBandIntensifier`.
     """
@@ -231,6 +233,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         self._identity = identity_of(
             scenario,
             **({} if warm_start is None else {"warm_start": digest(self._warm)}),
+            **({} if success_codes is None else {"success_codes": sorted(success_codes)}),
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
             given=[dict(config) for config in added],
             clock=clock,
@@ -378,7 +381,11 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             data_to_scatter = None
         try:
             with exit_on_sigterm():
-                incumbent = super().optimize(data_to_scatter=data_to_scatter)
+                if data_to_scatter is not None and not data_to_scatter:
+                    raise ValueError("data_to_scatter must not be empty but got {}")
+                # Not by way of SMAC's facade, which saves also where the run was refused, and
+                # belongs to another process.
+                incumbent = self.optimizer.optimize(data_to_scatter=data_to_scatter)
                 assert not isinstance(incumbent, list)  # one objective, one incumbent
                 if self._test_instances is not None and incumbent is not None:
                     self._close_runner()
@@ -405,8 +412,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """Run the incumbent and the default on the test instances, and say how they compare."""
         default = self._scenario.configspace.get_default_configuration()
         is_default = dict(incumbent) == dict(default)
-        own = self.validate(incumbent, instances)
-        other = own if is_default else self.validate(default, instances)
+        own, other = self.validate_all([incumbent, default], instances)
         seen = not set(instances).isdisjoint(self._scenario.instances or ())
         what = "test instances" if seen else "unseen instances"
         results = TestResults.of(own, other, what=what, is_default=is_default, **self._scale)
@@ -434,12 +440,27 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         seed : int | None
             What the seeds of the runs are drawn from; the scenario's by default.
         """
+        (validation,) = self.validate_all([config], instances, seed=seed)
+        return validation
+
+    def validate_all(
+        self,
+        configs: Sequence[Configuration | Mapping[str, Any]],
+        instances: Sequence[str] | None = None,
+        *,
+        seed: int | None = None,
+    ) -> list[Validation]:
+        """Validate several configurations, to compare them.
+
+        They take turns, instance by instance, so that a machine that becomes slower does so for
+        all; one that is there twice is run once. The arguments are those of :meth:`validate`.
+        """
         runner = self._idle_runner("validate")
-        if not isinstance(config, Configuration):
-            config = Configuration(self._scenario.configspace, values=dict(config))
+        space = self._scenario.configspace
+        own = [one if isinstance(one, Configuration) else from_json(space, one) for one in configs]
         names = self._scenario.instances if instances is None else [str(i) for i in instances]
         try:
-            return validate(runner, config, validation_keys(self._scenario, names, seed))
+            return validate(runner, own, validation_keys(self._scenario, names, seed))
         finally:
             self._close_runner()
 
@@ -451,10 +472,12 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         """
         runner = self._idle_runner("check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
-        configurations = self.intensifier.configurations
-        n_given = configurations.n_given
-        if configurations.draw(n_given + 1) > n_given:
-            racers["random"] = configurations[n_given]
+        # Not of those of the run, who may be proposed in view of races that are yet to come.
+        drawn = Configurations(
+            self._scenario.configspace, [racers["default"]], seed=self._scenario.seed
+        )
+        if drawn.draw(2) > 1:
+            racers["random"] = drawn[1]
         key = validation_keys(self._scenario, self._scenario.instances, None)[0]
         try:
             report, in_order = rehearse(

@@ -130,6 +130,11 @@ def describe(target: object) -> str:
     return _Describer().of(target)
 
 
+def describe_object(one: object) -> str:
+    """Return a text that tells objects of a user's own class apart by its code and their values."""
+    return _Describer().of_object(one)
+
+
 def _describe_command(words: Sequence[object]) -> str:
     parts = []
     for word in words:
@@ -157,12 +162,12 @@ class _Describer:
             named = [part for item in sorted(target.keywords.items()) for part in item]
             return f"partial({self.of(target.func)}, {self.of([*target.args, *named])})"
         if isinstance(target, MethodType):
-            return f"{self.of(target.__func__)} of {self._of_object(target.__self__)}"
+            return f"{self.of(target.__func__)} of {self.of_object(target.__self__)}"
         if isinstance(target, FunctionType):
             return self._of_function(target)
         if isinstance(target, type):
             return self._of_class(target)
-        return self._of_object(target) if callable(target) else type(target).__qualname__
+        return self.of_object(target) if callable(target) else type(target).__qualname__
 
     def _of_function(self, function: FunctionType) -> str:
         if not self._is_new(function) or _is_installed(function):
@@ -179,7 +184,8 @@ class _Describer:
         methods = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
         return f"{kind.__qualname__}:{self.of(methods)}"
 
-    def _of_object(self, target: object) -> str:
+    def of_object(self, target: object) -> str:
+        """Return the text of an object: its class, and what it is bound to."""
         if not self._is_new(target):
             return type(target).__qualname__
         attributes = sorted(getattr(target, "__dict__", {}).items())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import numpy as np
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
@@ -32,9 +33,10 @@ from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
 from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import RaceRecord, Recorded
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.identity import describe
+from acband_configspace.smac_plugin.identity import describe_object
 from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, RaceCallback, TrialOn
 from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
+from acband_configspace.smac_plugin.runners import interrupts_held
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
     refuse_unsupported,
@@ -213,11 +215,12 @@ class ACBandIntensifier(AbstractIntensifier):
 
     @property
     def meta(self) -> dict[str, Any]:  # noqa: D102
-        options = dataclasses.asdict(self.settings)
-        options.pop("judge_by")
+        # Not asdict, which would copy objects of the user's own.
+        names = [option.name for option in dataclasses.fields(Settings) if option.init]
+        options = {name: getattr(self.settings, name) for name in names}
         options["statistic"] = _name_of(self.settings.judge_by)
         if not isinstance(self.settings.proposals, str):
-            options["proposals"] = describe(self.settings.proposals)
+            options["proposals"] = describe_object(self.settings.proposals)
         options["k"] = self.settings.racers(racing=self.racing)
         return {**super().meta, **options, "racing": self.racing}
 
@@ -285,6 +288,7 @@ class ACBandIntensifier(AbstractIntensifier):
         The callback makes sure that SMAC asks only when there is a trial.
         """
         while self.fill():
+            self._started = True
             yield self.pending.pop()
 
     # --- the run -----------------------------------------------------------------------------
@@ -324,7 +328,7 @@ class ACBandIntensifier(AbstractIntensifier):
             n_trials=self.n_trials - self.n_warm,
             k=self.settings.racers(racing=self.racing),
             first_pass=self.settings.trials_of_first_pass(
-                racing=self.racing, n_trials=self.n_trials
+                racing=self.racing, timed=is_timed(self._scenario)
             ),
             growth=self.settings.growth(racing=self.racing),
             racing=self.racing,
@@ -379,8 +383,9 @@ class ACBandIntensifier(AbstractIntensifier):
         A recorder keeps a record of the run; what is recorded comes before what is decided on it.
         """
         self._recorder = recorder
-        # A run of crashes alone is not continued.
-        self._any_success = recorded is not None and len(recorded.races) > 0
+        self._asked.clear()
+        self._started = recorded is not None and len(recorded.races) > 0
+        self._any_success = self._started  # a run of crashes alone is not continued
         configurations = Configurations(
             self._scenario.configspace, self._given(), seed=self._seed, proposals=self._proposals()
         )
@@ -475,7 +480,10 @@ class ACBandIntensifier(AbstractIntensifier):
             return False
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
         if trial not in self.told:
-            self.told.append(trial)
+            others = [
+                one for one in self.told if (one.config, one.key) != (trial.config, trial.key)
+            ]
+            self.told = [*others, trial]
             self.begin(recorder=self._recorder)
         return True
 
@@ -515,7 +523,6 @@ class ACBandIntensifier(AbstractIntensifier):
                 f"n_trials={self._scenario.n_trials} leaves no room for another race"
             )
             return False
-        self._started = True
         self._announce(race)
         self.pending.add(pending)
         if not pending.missing:
@@ -538,14 +545,19 @@ class ACBandIntensifier(AbstractIntensifier):
                     callback.on_next_configurations_end(self._config_selector, config)
 
     def _complete(self, pending: PendingRace) -> None:
-        """Tell the engine what a race brought."""
+        """Tell the engine what a race brought.
+
+        An interrupt has to wait: a race that is recorded but not judged could not be told again.
+        """
         values = [value for value in pending.values if value is not None]
-        if self._recorder is not None:
-            self._recorder.raced(pending, values)
-        self._note(values)
-        self.engine.tell(pending.race, outcome_of(values))
-        self._record_plans()
-        self._follow_leader(self.runhistory.finished, self.used_walltime)
+        with interrupts_held():
+            self._started = True
+            if self._recorder is not None:
+                self._recorder.raced(pending, values)
+            self._note(values)
+            self.engine.tell(pending.race, outcome_of(values))
+            self._record_plans()
+            self._follow_leader(self.runhistory.finished, self.used_walltime)
 
     def _note(self, values: Sequence[TrialValue]) -> None:
         for value in values:
@@ -622,11 +634,25 @@ class ACBandIntensifier(AbstractIntensifier):
         )
 
     def _show_first(self, config: Configuration, value: TrialValue) -> None:
-        """Until a race is judged, make the configuration with the lowest cost the incumbent."""
-        better = end_of(value) is End.FINISHED and cost_of(value) < self._lowest
-        if better and not self._leaders:
+        """Until a race is judged, make the configuration with the lowest cost the incumbent.
+
+        Later on, one that meets the cost at which SMAC ends the run.
+        """
+        if end_of(value) is not End.FINISHED:
+            return
+        if not self._leaders and cost_of(value) < self._lowest:
             self._lowest = cost_of(value)
             self._incumbents = [config]
+        elif self._meets_threshold(config) and not any(
+            map(self._meets_threshold, self._incumbents)
+        ):
+            self._incumbents = [config]  # SMAC ends the run now, in the middle of a race
+
+    def _meets_threshold(self, config: Configuration) -> bool:
+        threshold = float(np.ravel(self._scenario.termination_cost_threshold)[0])
+        if math.isinf(threshold):
+            return False
+        return float(np.ravel(self.runhistory.average_cost(config))[0]) < threshold
 
     # --- the beginning -----------------------------------------------------------------------
 
@@ -663,4 +689,4 @@ class ACBandIntensifier(AbstractIntensifier):
 def _name_of(statistic: Statistic) -> str:
     text = repr(statistic)
     # A user's own object may print with its address, which is another in the next process.
-    return describe(statistic) if " at 0x" in text else text
+    return describe_object(statistic) if " at 0x" in text else text

@@ -98,7 +98,8 @@ class ACBandOptimizer(SMBO):
         """Run. The clock stands still outside of it: looking at a run uses none of its time."""
         if self._all_crashed:
             self.reset()
-        self._stop = False  # what a callback stopped may go on
+        self._stop = False  # what a callback stopped may go on, though it ended the iterator
+        self._trial_generator = iter(self._acband)
         if not self._finished:
             self._journal.go_on()  # whoever has the run is noticed before anything is run
         if self._runner is not None and not self._runner.is_running():
@@ -138,7 +139,8 @@ class ACBandOptimizer(SMBO):
     def remaining_trials(self) -> int:
         """Trials left of the limit."""
         left = self._acband.trial_limit - self.runhistory.submitted
-        return int(min(left, sys.maxsize))
+        # Trials that an interrupt lost are handed out again, and count already.
+        return int(min(max(left, bool(self._acband.pending)), sys.maxsize))
 
     def ask(self) -> TrialInfo:
         """Return the next trial; after a first round of crashes, the first one again."""
@@ -161,6 +163,12 @@ class ACBandOptimizer(SMBO):
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
         check_told(value)
+        if info.seed is None:
+            if not self._scenario.deterministic:
+                raise ValueError(
+                    "seed must be given, since the scenario is not deterministic, but is None"
+                )
+            info = replace(info, seed=0)
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)

@@ -405,6 +405,27 @@ def exit_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait until this is done; threads cannot, and need not."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before: dict[signal.Signals, Callable[[int, FrameType | None], Any]] = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if callable(handler := signal.getsignal(number)):
+            before[number] = handler
+            signal.signal(number, lambda number, frame: held.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for held_back in held[:1]:
+            signal.raise_signal(held_back)
+
+
 def _cpu_seconds() -> float:
     """Return the CPU time of this process and of its children that have ended."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -20,6 +20,14 @@ VALIDATION_SEEDS = 30
 DEFAULT_N_TRIALS: int = Scenario.n_trials  # a dataclass keeps its defaults as attributes
 
 
+class ScenarioWithTrials(Scenario):
+    """A scenario whose ``n_trials`` was given, and counts even if it is SMAC's default.
+
+    A class of its own, since SMAC saves all attributes and takes them for arguments when it loads
+    them.
+    """
+
+
 def is_timed(scenario: Scenario) -> bool:
     """Return whether a time limit may end the run."""
     return math.isfinite(min(scenario.walltime_limit, scenario.cputime_limit))
@@ -30,9 +38,8 @@ def trial_limit(scenario: Scenario) -> float:
 
     With a time limit, and ``n_trials`` left at SMAC's default, the time alone decides.
     """
-    if is_timed(scenario) and scenario.n_trials == DEFAULT_N_TRIALS:
-        return math.inf
-    return scenario.n_trials
+    given = isinstance(scenario, ScenarioWithTrials) or scenario.n_trials != DEFAULT_N_TRIALS
+    return scenario.n_trials if given or not is_timed(scenario) else math.inf
 
 
 def own_copy(scenario: Scenario, name: str) -> Scenario:

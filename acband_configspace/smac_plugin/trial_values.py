@@ -19,6 +19,7 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Outcome
 from acband_configspace.runlog.records import TrialRecord, short_info
 from acband_configspace.running import Clock, RaceReport, RacerReport
+from acband_configspace.smac_plugin.configurations import from_json
 
 _STATUS = {
     End.FINISHED: StatusType.SUCCESS,
@@ -92,7 +93,7 @@ class ToldTrial:
         info = rest.get("info")
         info = info if isinstance(info, dict) else {}  # a long one was written as a text once
         record = TrialRecord(**{**rest, "end": End(content["end"]), "info": info})
-        config = Configuration(space, values=content["config"], origin="Told")
+        config = from_json(space, content["config"], origin="Told")
         key, warm = InstanceKey(*content["instance"]), content.get("warm", False)
         return cls(config, key, as_value(record), warm)
 

@@ -16,6 +16,7 @@ from smac.scenario import Scenario
 from acband_configspace.core.ends import End
 from acband_configspace.runlog.verdict import Verdict
 from acband_configspace.runlog.words import counted
+from acband_configspace.smac_plugin.configurations import name_of_values
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import Ticket, cost_of, end_of
 
@@ -76,12 +77,22 @@ class TestResults:
 
 
 def validate(
-    runner: AbstractRunner, config: Configuration, keys: Sequence[InstanceSeedKey]
-) -> Validation:
-    """Run a configuration on all instances, in parallel where there are workers."""
-    trials = [TrialInfo(config, key.instance, key.seed) for key in keys]
-    values = {InstanceSeedKey(t.instance, t.seed): value for t, value in _results(runner, trials)}
-    return Validation([ValidatedTrial(key.instance, key.seed, values[key]) for key in keys])
+    runner: AbstractRunner, configs: Sequence[Configuration], keys: Sequence[InstanceSeedKey]
+) -> list[Validation]:
+    """Run configurations on all instances, in turn, in parallel where there are workers."""
+    names = [name_of_values(config) for config in configs]
+    distinct = dict(zip(names, configs, strict=True))
+    trials = [
+        TrialInfo(config, key.instance, key.seed) for key in keys for config in distinct.values()
+    ]
+    values = {
+        (name_of_values(trial.config), InstanceSeedKey(trial.instance, trial.seed)): value
+        for trial, value in _results(runner, trials)
+    }
+    return [
+        Validation([ValidatedTrial(key.instance, key.seed, values[name, key]) for key in keys])
+        for name in names
+    ]
 
 
 def _results(

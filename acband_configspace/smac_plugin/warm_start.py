@@ -20,7 +20,7 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.runlog.journal import JOURNAL, read_journal
 from acband_configspace.runlog.words import counted
 from acband_configspace.running import Clock
-from acband_configspace.smac_plugin.configurations import name_of_values
+from acband_configspace.smac_plugin.configurations import from_json, name_of_values
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
     as_value,
@@ -163,7 +163,7 @@ def _of_list(results: Sequence[Any]) -> Iterator[_Result]:
 
 def _in_space(values: Any, space: ConfigurationSpace) -> Configuration:
     try:
-        return Configuration(space, values=dict(values), origin="Warm start")
+        return from_json(space, dict(values), origin="Warm start")
     except (ValueError, KeyError) as error:
         raise ValueError(
             f"warm_start must hold configurations of the scenario's space but got {dict(values)}: "

@@ -226,3 +226,11 @@ def test_bad_input_is_named(
 ) -> None:
     with pytest.raises(error, match=message):
         simulate_run(table, **arguments)
+
+
+def test_what_is_known_is_neither_counted_nor_paid_again() -> None:
+    """As in the facade: with five instances the paper's schedule comes back to them."""
+    table = synthetic_table(100, 5, seed=1)
+    run = simulate_run(table, n_trials=400, preset="paper")
+    assert run.n_trials <= min(400, 5 * run.n_configs)
+    assert run.cpu_time <= np.minimum(table.runtimes, table.cutoff).sum()

@@ -77,6 +77,48 @@ def test_a_run_from_beginning_to_end(
     assert re.search(r"The incumbent costs \d+ % less than the default", capsys.readouterr().out)
 
 
+def test_a_scenario_that_has_moved_is_read_as_the_run_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").mkdir()
+    text = COST.replace('["./target"]', '["./target", "{parameters}", "{cutoff}"]')
+    path = write(tmp_path / "old", 'echo "${1#--x=}"\n', text)
+    assert main(["run", path, "--output", "run", "--quiet", "--cutoff", "10"]) == 0
+    (tmp_path / "old").rename("new")
+    capsys.readouterr()
+    assert main(["show", "run", "--command", "--scenario", "new"]) == 0
+    words = capsys.readouterr().out.split()
+    assert (words[0], words[-1]) == (str(tmp_path / "new" / "target"), "10")
+    (tmp_path / "list.txt").write_text("i1\ni2\ni3\n")
+    assert main(["validate", "run", "--scenario", "new", "--instances", "list.txt"]) == 0
+    assert "3 unseen instances" in capsys.readouterr().out
+
+
+def test_validate_calls_instances_unseen_only_if_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = COST + '[instances]\ntrain = ["a", "b"]\ntest = ["./b", "c", "d"]\n'
+    path = write(tmp_path, 'echo "${1#--x=}"\n', text)
+    assert main(["run", path, "--output", "run", "--quiet"]) == 0
+    assert main(["validate", "run"]) == 0
+    assert "3 test instances" in capsys.readouterr().out
+
+
+def test_validate_runs_a_default_that_leads_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = COST.replace("0.99", "0.0") + '[instances]\ntrain = ["a", "b"]\n'
+    path = write(tmp_path, 'echo >> count\necho "${1#--x=}"\n', text)
+    assert main(["run", path, "--output", "run", "--quiet"]) == 0
+    before = (tmp_path / "count").read_text().count("\n")
+    assert main(["validate", "run"]) == 0
+    assert "nothing better was found" in capsys.readouterr().out
+    assert (tmp_path / "count").read_text().count("\n") == before + 2
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [
@@ -135,6 +177,8 @@ def test_abort_ends_the_run(
         (["run", "nowhere.toml"], "nowhere.toml: cannot be read: No such file"),
         (["run", "scenario.toml", "--trails", "5"], "did you mean 'trials'?"),
         (["run", "scenario.toml", "--trials"], "--trials must have a value"),
+        (["run", "--trials", "--workers", "2", "scenario.toml"], "--trials must have a value"),
+        (["run", "scenario.toml", "more.toml"], "unexpected 'more.toml'"),
         (["run", "scenario.toml", "--trials", "x"], "command line: trials must be a number"),
         (["run", "scenario.toml", "--workers", "0"], "--workers must be at least 1 but got 0"),
         (["run", "scenario.toml", "--k", "1"], "k must be"),
@@ -161,6 +205,17 @@ def test_bad_input_exits_with_2(
     assert error.startswith("error: ")
     assert message in error
     assert not (tmp_path / "acband_output").exists()
+
+
+def test_keys_may_come_before_the_scenario(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, "echo 1\n")
+    told = []
+    for words in (["--trials", "60", "--k=3", path], [path, "--k=3", "--trials", "60"], [path]):
+        assert main(["plan", *words]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] != told[2]
 
 
 def test_an_unknown_argument_has_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from acband_configspace.cli.command_lines import (
     OldAclibCommand,
     ProgramArguments,
     TemplateCommand,
+    quoted_fields,
 )
 
 VALUES = {"rinc": np.float64(2.0), "luby": np.str_("on"), "n": np.int64(3), "odd one": "a b"}
@@ -38,6 +40,12 @@ def test_a_template() -> None:
 def test_parameters_and_instance_come_last_by_default() -> None:
     assert TemplateCommand(("solve",)).words({"a": 1}, "i", 0, None) == ["solve", "--a=1", "i"]
     assert TemplateCommand(("solve",)).words({"a": 1}, None, 0, None) == ["solve", "--a=1"]
+
+
+def test_an_empty_way_of_writing_writes_nothing() -> None:
+    line = TemplateCommand(("solve",), off=(), written={"x": ()})
+    words = line.words({"a": "off", "b": "on", "x": 3}, None, 0, None)
+    assert words == ["solve", "--b=on"]
 
 
 def test_instances_are_files_of_the_folder_or_names(tmp_path: Path) -> None:
@@ -89,3 +97,23 @@ def test_a_shell_sees_arguments_as_data(text: str) -> None:
     words = line.words({"a": text}, None, 0, None)
     done = subprocess.run(words, capture_output=True, check=True)
     assert done.stdout.decode() == text
+
+
+@pytest.mark.parametrize(
+    ("command", "quoted"),
+    [
+        ("solve {instance} | tail -1", []),
+        ("solve 'a' {instance} \"b\"", []),
+        ('solve "{instance}"', ["instance"]),
+        ("sh -c 'solve {instance}'", ["instance"]),
+        ('test "$(solve {instance})" = "(x)"', []),
+        ('test "$(solve "{instance}")"', ["instance"]),
+        ("echo `solve {instance}`", ["instance"]),
+        ("solve \\{instance}", ["instance"]),
+        ("solve \\'{instance} '\\' {seed}", []),
+        ("cat <<END\n{instance}\nEND", ["instance"]),
+        ('awk "{{print}}" {instance} "{seed}"', ["seed"]),
+    ],
+)
+def test_fields_within_the_quotes_of_a_shell(command: str, quoted: list[str]) -> None:
+    assert quoted_fields(command) == quoted

@@ -94,7 +94,16 @@ def test_a_pattern_takes_the_last_match() -> None:
 
 @pytest.mark.parametrize(
     ("text", "cost"),
-    [("o 12\ns OPTIMUM\n", 12.0), ("x1 gap=3.5e-2%", 0.035), ("-7", -7.0), ("a1b2", None)],
+    [
+        ("o 12\ns OPTIMUM\n", 12.0),
+        ("x1 gap=3.5e-2%", 0.035),
+        ("-7", -7.0),
+        ("a1b2", None),
+        ("epoch 10\nloss nan\n", None),
+        ("epoch 10\nloss: -NaN", None),
+        ("epoch 10\nloss=Infinity", None),
+        ("cost 3, infeasible after 7 nanoseconds", 7.0),
+    ],
 )
 def test_the_last_number(text: str, cost: float | None) -> None:
     report = LastNumber()(text, 0)

@@ -87,6 +87,21 @@ def test_the_command_line_comes_last(folder: Path) -> None:
     assert (scenario.n_trials, scenario.seed, scenario.options) == (20, 1, {"k": 4})
 
 
+def test_digits_must_do_for_the_bounds(folder: Path) -> None:
+    """Else a learning rate of 0.00001 would be passed as 0."""
+    path = folder / "parameters.txt"
+    path.write_text(path.read_text().replace("r (0, 1)", "r,log (0.00001, 1)"))
+    message = "digits must be at least 5 for the bounds of b but is"
+    with pytest.raises(InputError, match=rf"scenario.txt:11: {message} 2"):
+        read(folder)
+    with pytest.raises(InputError, match=rf"scenario.txt: {message} 4"):
+        read(folder, SCENARIO.replace("digits = 2\n", ""))
+    words = read(folder, digits="5").line.words({"b": 0.00001}, "t1", 9, None)
+    assert words[-1] == "--b=1e-05"
+    words = read(folder, SCENARIO + "aclib = 1\n").line.words({"b": 0.00001}, "t1", 9, None)
+    assert words[-1] == "1e-05"  # irace has 15 digits then
+
+
 def test_a_launcher(folder: Path) -> None:
     text = SCENARIO + 'targetRunnerLauncher = "python"\n'
     words = read(folder, text).line.words({}, "t1", 0, None)

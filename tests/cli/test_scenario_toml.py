@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from ConfigSpace import ConfigurationSpace
 
 from acband_configspace.cli.errors import InputError
-from acband_configspace.cli.facade import runs_at_a_time
+from acband_configspace.cli.facade import make_facade, runs_at_a_time
 from acband_configspace.cli.main import main
 from acband_configspace.cli.results import LastNumber, PatternResult
 from acband_configspace.cli.scenario.description import ScenarioFile
@@ -95,6 +96,14 @@ def test_the_command_line_comes_last(tmp_path: Path) -> None:
     assert scenario.options == {"k": 4}
 
 
+def test_trials_are_a_limit_beside_a_time_limit(tmp_path: Path) -> None:
+    """A hundred as well, which is SMAC's default and in Python means that no number was given."""
+    both = read(tmp_path, SMALL, **{"wall-time": "1h"})
+    assert make_facade(both, tmp_path / "both").intensifier.trial_limit == 100
+    timed = read(tmp_path, SMALL.replace("trials = 100", 'wall_time = "1h"'))
+    assert make_facade(timed, tmp_path / "timed").intensifier.trial_limit == math.inf
+
+
 def test_how_a_cost_is_read(tmp_path: Path) -> None:
     assert read(tmp_path, SMALL).reader == LastNumber()
     assert read(tmp_path, SMALL, pattern="'c=(.*)'").reader == PatternResult("c=(.*)")
@@ -136,6 +145,19 @@ def test_a_space_in_a_file(tmp_path: Path) -> None:
         ('minimise = "cost"', 'minimise = "cost"\npattern = "("', 4, "not a regular expression"),
         ('minimise = "cost"', 'minimise = "cost"\nsuccess = [256]', 4, "exit codes of 0 to 255"),
         ('minimise = "cost"', 'minimise = "cost"\ntrials = 3', 4, "belongs to [budget] trials"),
+        (
+            '["solve"]',
+            "'solve \"{instance}\" | tail -1'\nshell = true",
+            2,
+            "command must not have {instance} within quotes",
+        ),
+        (
+            'minimise = "cost"',
+            'minimise = "cost"\nwritten.xx = "+{value}"',
+            4,
+            "written: there is no parameter 'xx'; did you mean 'x'?",
+        ),
+        ("[budget]", "[instances]\ntest = []\n[budget]", 7, "at least one instance but got []"),
     ],
 )
 def test_errors_name_the_line(old: str, new: str, line: int, message: str, tmp_path: Path) -> None:

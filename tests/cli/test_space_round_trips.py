@@ -161,6 +161,19 @@ def test_what_cannot_be_written_leaves_no_file(
     assert not target.exists()
 
 
+def test_what_was_forbidden_before_is_not_read_with_a_new_space(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "a.pcs", tmp_path / "parameters.txt"
+    for clause, number in (("{a=x, b=x}\n", 1), ("", 0)):
+        source.write_text(f"a {{x,y}}[y]\nb {{x,y}}[y]\n{clause}")
+        assert main(["convert", str(source), str(target)]) == 0
+        assert len(read_space(target).forbidden_clauses) == number
+    beside = forbidden_beside(target)
+    assert f"{beside}: removed, since nothing is forbidden now" in capsys.readouterr().out
+    assert not beside.exists()
+
+
 def test_a_broken_json_names_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.json"
     path.write_text('{\n "hyperparameters": [,]\n}')

@@ -355,6 +355,17 @@ def test_the_papers_schedule_needs_two_configurations() -> None:
         World(noisy(), n_in_space=1, settings=PRESETS["paper"], n_trials=1000).engine()
 
 
+@settings(max_examples=100)
+@given(worlds())
+def test_a_lower_limit_leaves_what_was_raced_as_it_is(world: World) -> None:
+    played = play(world)
+    n_trials = max(2, int(world.n_trials) // 2)
+    again = world.engine(n_trials=n_trials, plans=played.engine.plans, recorded=played.records)
+    assert again.ask() is None
+    assert again.n_races == played.engine.n_races
+    assert again.leader == played.engine.leader
+
+
 def test_costs_are_known_of_what_was_not_stopped() -> None:
     world = World(run_times(), numbered(10), racing=True, n_trials=200)
     played = play(world)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -75,6 +76,23 @@ def test_the_best_mean_wins_the_playoff() -> None:
     assert len(in_playoff) == schedule.set_aside == 200
     assert set(in_playoff[0].racers) == {0, *stream.epoch_winners}
     assert len({race.instance for race in races}) == len(races) == schedule.n_races
+
+
+def test_an_instance_on_which_all_fail_does_not_decide() -> None:
+    """Nor does who failed once lose to who fails often: the others' costs count as ever."""
+    schedule = Schedule.plan(2000, n_candidates=30, playoff=200)
+
+    def cost(race: Race) -> Outcome:
+        if not race.to_the_end:
+            return Outcome([-racer for racer in race.racers])
+        if race.instance % 10 == 0:
+            return Outcome([math.inf] * len(race.racers))
+        return Outcome([float(racer) for racer in race.racers])
+
+    stream = PaperRaces(acband(schedule, np.random.default_rng(0)))
+    play(stream, cost)
+    assert stream.winner == 0
+    assert stream.epoch_winners[-1] != 0
 
 
 def test_earlier_steps_count() -> None:

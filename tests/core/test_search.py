@@ -18,7 +18,13 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits
 from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.race import Outcome, Race
-from acband_configspace.core.search_plan import MOST_LISTED, KnownBest, plan_pass, search_schedule
+from acband_configspace.core.search_plan import (
+    MOST_LISTED,
+    KnownBest,
+    PassPlan,
+    plan_pass,
+    search_schedule,
+)
 from acband_configspace.core.settings import Settings
 
 INF = math.inf
@@ -52,6 +58,35 @@ def test_the_leader_is_never_worse_on_what_is_known_than_the_one_before(world: W
             old_total = failures_and_cost([old[instance] for instance in common])
             assert new_total <= (old_total[0], old_total[1] + 1e-9)
         before = engine.leader
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_leads_by_a_single_instance_is_not_left_alone(seed: int) -> None:
+    """The second pass begins where the champion did badly; newcomers are good there and only there.
+
+    Who leads after that must meet all that the champion has met, and is beaten.
+    """
+    plain = noisy(noise=0.1, seed=seed)
+    settings = Settings(first_pass=50)
+    world = World(plain, numbered(30), n_trials=400, settings=settings, seed=seed)
+    second = next(race for race in play(world).races if race.id.pass_number == 2)
+    bad, first_newcomer = world.engine().key(second.instance), min(second.racers)
+
+    def cost(configuration: int, key: InstanceKey) -> float:
+        is_new = configuration >= first_newcomer
+        if key == bad:
+            return plain(configuration, key) + (0.0 if is_new else 10.0)
+        return plain(configuration, key) + (2.0 if is_new else 0.0)
+
+    engine, n_passes = replace(world, cost=cost).engine(), 1
+    while (race := engine.ask()) is not None:
+        if race.id.pass_number > n_passes:
+            n_passes = race.id.pass_number
+            (champion,) = engine.epoch_winners[-1]
+            assert engine.leader is not None
+            assert set(engine.costs(champion)) <= set(engine.costs(engine.leader))
+        engine.tell(race, replace(world, cost=cost).run(engine, race))
+    assert n_passes > 2
 
 
 @settings(max_examples=100)
@@ -396,6 +431,44 @@ def test_but_costs_that_do_are_not_mistaken_for_it() -> None:
         assert play(world).engine.n_entered < 290
 
 
+@pytest.mark.parametrize("k", [2, None])
+def test_steady_configurations_do_not_show_that_seeds_do_not_matter(k: int | None) -> None:
+    """Those that are left in the end are the steady ones; others must not win by one lucky seed."""
+
+    def steady_or_not(configuration: int, key: InstanceKey) -> float:
+        drawn = random.Random(f"{configuration} {key.seed}").randrange(42, 61)
+        return 43.0 if configuration % 2 else float(drawn)
+
+    for seed in range(10):
+        world = World(
+            steady_or_not, deterministic=False, n_trials=300, settings=Settings(k=k), seed=seed
+        )
+        leader = play(world).engine.leader
+        assert leader is not None
+        assert leader % 2
+
+
+@pytest.mark.parametrize("proposals", ["uniform", "learned"])
+def test_few_configurations_are_repeated_more_often(proposals: str) -> None:
+    settings = Settings(proposals=proposals)
+    world = World(same_for_all_seeds, deterministic=False, n_trials=60, settings=settings)
+    assert play(world).engine.n_entered >= 60 - 12
+
+
+@pytest.mark.parametrize("racing", [False, True])
+def test_on_a_single_instance_the_lowest_cost_leads_at_any_time(racing: bool) -> None:
+    for seed in range(5):
+        cost = run_times(seed=seed)
+        world = World(cost, numbered(1), racing=racing, n_trials=200)
+        engine, best = world.engine(), math.inf
+        key = engine.key(0)
+        while (race := engine.ask()) is not None:
+            engine.tell(race, world.run(engine, race))
+            best = min(best, *(cost(racer, key) for racer in race.racers))
+            assert engine.leader is not None
+            assert cost(engine.leader, key) == best
+
+
 def test_a_deterministic_target_without_instances_has_every_trial_for_a_new_configuration() -> None:
     played = play(World(same_for_all_seeds, n_trials=300))
     assert played.engine.n_entered == 300
@@ -491,6 +564,18 @@ def test_the_first_pass_is_the_one_of_the_schedule() -> None:
     planned = search_schedule(n_trials=1000, k=8, first_pass=None, growth=2.0, racing=False).passes
     assert world.engine().plans[0] == planned[0]
     assert str(planned[0]) == "pass 1: 240 configurations, 400 trials"
+
+
+def test_where_time_may_end_the_run_passes_are_short_at_first() -> None:
+    """However many trials there may be: nobody knows how many there will be."""
+    engine = Engine(
+        Settings(),
+        racing=False,
+        instances=Instances(numbered(20), deterministic=True, seed=0),
+        draw=lambda n, known: n,
+        limits=Limits(100_000, timed=True),
+    )
+    assert engine.plans[0] == PassPlan(1, n_trials=25, n_entrants=15, limit=100_000)
 
 
 @pytest.mark.parametrize("racing", [False, True])

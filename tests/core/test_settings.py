@@ -94,6 +94,12 @@ def test_the_other_options_leave_it_to_memory(option: dict[str, Any]) -> None:
     assert Settings(**option, memory=False).memory is False
 
 
+def test_asking_for_the_default_of_a_paper_option_chooses_the_schedule_too() -> None:
+    assert not settings_from(statistic="wins").memory
+    assert not settings_from(Settings(k=3), delta=0.05).memory
+    assert settings_from(Settings(alpha=0.1), k=3) == Settings(alpha=0.1, k=3)
+
+
 def test_how_many_race() -> None:
     assert [Settings().racers(racing=racing) for racing in (True, False)] == [4, 8]
     assert [Settings(memory=False).racers(racing=racing) for racing in (True, False)] == [2, 2]

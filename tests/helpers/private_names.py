@@ -50,6 +50,7 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_runner": "to wait for races and to stop them",
         "_scenario": "to read the limits and the output directory",
         "_stop": "whether a callback or the cost threshold has ended the run",
+        "_trial_generator": "made anew when a run goes on that a callback has ended",
         "_used_target_function_cputime": "set to the time used by earlier processes",
         "_used_target_function_walltime": "set to the time used by earlier processes",
     },

@@ -96,6 +96,18 @@ def test_asking_past_a_round_says_what_to_do_and_goes_on_after_it(
     assert (again.config, again.seed) not in [(info.config, info.seed) for info in trials]
 
 
+def test_without_a_seed_a_result_is_taken_or_refused(tmp_path: Path) -> None:
+    config = a_space().get_default_configuration()
+    scenario = a_scenario(tmp_path / "seeds")
+    with pytest.raises(ValueError, match="seed must be given"):
+        ACBandFacade(scenario, noisy, logging_level=False).tell(TrialInfo(config), TrialValue(0.3))
+    scenario = a_scenario(tmp_path, deterministic=True)
+    smac = ACBandFacade(scenario, noisy, logging_level=False)
+    smac.tell(TrialInfo(config), TrialValue(cost=-1.0))
+    assert smac.optimize() == config
+    assert smac.runhistory.finished == 60
+
+
 @pytest.mark.parametrize("facade", FACADES)
 def test_after_the_last_race_the_error_names_the_incumbent(
     facade: type[AbstractFacade], tmp_path: Path, optimized: Any

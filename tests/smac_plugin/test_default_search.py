@@ -124,6 +124,19 @@ def test_the_termination_threshold_returns_the_incumbent(
     assert facade.runhistory.finished < 20
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_also_in_the_middle_of_a_later_race(
+    seed: int, make_scenario: Callable[..., Scenario]
+) -> None:
+    scenario = make_scenario(
+        n_trials=5000, termination_cost_threshold=0.002, deterministic=True, seed=seed
+    )
+    facade = quiet(scenario, exact)
+    incumbent = facade.optimize()
+    assert exact(incumbent, 0) < 0.002
+    assert facade.runhistory.finished < 5000
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("target", [noisy, exact])
 def test_trajectories_go_down(

@@ -264,6 +264,32 @@ def test_a_facade_without_a_model_refuses_it(tmp_path: Path) -> None:
         ACBandFacade(a_scenario(tmp_path), bowl, proposals="selector", logging_level=False)
 
 
+class Mine:
+    """Draws from a stream, which cannot be copied."""
+
+    def __init__(self, step: float) -> None:
+        self.step = step
+        self.stream = (0.3 + step * number for number in range(1000))
+
+    def propose(self, configurations: Any, known: KnownBest) -> None:
+        next(self.stream)
+
+
+def test_objects_of_ones_own_are_not_copied_and_told_apart_by_their_values(tmp_path: Path) -> None:
+    facades = [
+        ACBandFacade(
+            a_scenario(tmp_path),
+            bowl,
+            proposals=Mine(step),
+            logging_level=False,
+        )
+        for step in (0.1, 0.5)
+    ]
+    first, second = (facade.scenario.output_directory for facade in facades)
+    assert first != second
+    facades[0].optimize()
+
+
 def test_a_proposal_is_asked_in_view_of_what_raced(tmp_path: Path) -> None:
     told: list[tuple[int, KnownBest]] = []
 

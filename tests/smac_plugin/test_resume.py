@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ConfigSpace import Categorical, ConfigurationSpace
+from ConfigSpace import Categorical, Configuration, ConfigurationSpace
 from dask.distributed import Client
 from smac import AlgorithmConfigurationFacade, RandomFacade, Scenario
 from smac.callback.callback import Callback
@@ -29,6 +29,8 @@ from targets import (
     Stop,
     a_scenario,
     a_space,
+    answer,
+    ask_all,
     be_refused,
     busy,
     exact,
@@ -360,6 +362,124 @@ def test_lowered_trials_end_the_run(tmp_path: Path) -> None:
     assert n_calls(calls) == 0
 
 
+def test_lowered_trials_leave_the_default_search_where_it_was(tmp_path: Path) -> None:
+    before = quiet(a_scenario(tmp_path, n_trials=300), noisy, callbacks=[Stop(200)])
+    incumbent = before.optimize()
+    again = quiet(a_scenario(tmp_path, n_trials=50), noisy)
+    assert again.optimize() == incumbent
+    assert again.intensifier.n_races == before.intensifier.n_races
+
+
+def test_trials_that_were_lost_at_the_end_are_run_after_all(tmp_path: Path) -> None:
+    """An interrupt took their results, but they count as submitted: n_trials has no room left."""
+    whole = quiet(a_scenario(tmp_path / "whole"), noisy)
+    facade = quiet(a_scenario(tmp_path), noisy)
+    trials = ask_all(facade)
+    while facade.runhistory.submitted < 60:
+        for info in trials:
+            answer(facade, info)
+        trials = ask_all(facade)
+    assert len(trials) > 1
+    assert facade.optimize() == whole.optimize()
+    assert (facade.runhistory.finished, facade.runhistory.running) == (60, 0)
+
+
+def test_stopped_by_a_callback_it_goes_on_with_workers_too(
+    tmp_path: Path, four_workers: Client
+) -> None:
+    stop = Stop(13)
+    facade = quiet(a_scenario(tmp_path), noisy, callbacks=[stop], dask_client=four_workers)
+    facade.optimize()
+    assert facade.runhistory.finished < 60
+    stop.after = 1000
+    whole = quiet(a_scenario(tmp_path / "whole"), noisy)
+    assert facade.optimize() == whole.optimize()
+    assert facade.runhistory.finished == 60
+
+
+class InterruptedProposals:
+    """Proposes nothing, and is interrupted once while it thinks about it."""
+
+    def __init__(self, at: int) -> None:
+        self.n_calls, self.at = 0, at
+
+    def propose(self, configurations: Any, known: Any) -> None:
+        self.n_calls += 1
+        if self.n_calls == self.at:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_interrupted_while_a_race_is_judged_it_goes_on_in_the_same_process(tmp_path: Path) -> None:
+    facade = quiet(a_scenario(tmp_path, n_trials=200), noisy, proposals=InterruptedProposals(50))
+    with pytest.raises(KeyboardInterrupt):
+        facade.optimize()
+    assert facade.intensifier.n_races > 0
+    never = quiet(a_scenario(tmp_path / "never", n_trials=200), noisy, proposals=NoProposals())
+    assert facade.optimize() == never.optimize()
+    assert facade.runhistory.finished == never.runhistory.finished
+
+
+class NoProposals:
+    def propose(self, configurations: Any, known: Any) -> None:
+        return None
+
+
+def test_what_is_told_again_leaves_a_finished_run_alone(tmp_path: Path) -> None:
+    def facade_that_is_told() -> ACBandFacade:
+        facade = quiet(a_scenario(tmp_path), noisy)
+        config = facade.scenario.configspace.get_default_configuration()
+        facade.tell(TrialInfo(config, seed=5), TrialValue(cost=0.5, time=0.5))
+        return facade
+
+    incumbent = facade_that_is_told().optimize()
+    races = races_of(a_scenario(tmp_path))
+    assert facade_that_is_told().optimize() == incumbent
+    assert races_of(a_scenario(tmp_path)) == races
+
+
+def test_what_is_told_takes_part_though_the_run_was_looked_at_before(tmp_path: Path) -> None:
+    for _ in range(2):
+        quiet(a_scenario(tmp_path), noisy)
+    facade = quiet(a_scenario(tmp_path), noisy)
+    good = Configuration(facade.scenario.configspace, {"x": 0.3, "n": 7})
+    for _ in range(2):
+        facade.tell(TrialInfo(good, seed=5), TrialValue(cost=-1.0))
+    assert len(facade.intensifier.told) == 1
+    facade.optimize()
+    id_ = facade.runhistory.get_config_id(good)
+    assert sum(key.config_id == id_ for key in facade.runhistory) > 1
+
+
+def test_who_is_refused_writes_no_files(tmp_path: Path) -> None:
+    first, second = start(tmp_path), start(tmp_path)
+    first.optimize()
+    files = {path: path.read_bytes() for path in first.scenario.output_directory.glob("*.json*")}
+    with pytest.raises(JournalError):
+        second.optimize()
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def test_other_success_codes_make_another_run(tmp_path: Path) -> None:
+    scenario = Scenario(a_space(), n_trials=60, output_directory=tmp_path)
+    directories = set()
+    for codes in (None, (0,), (10, 20)):
+        facade = ACBandFacade(
+            scenario, sys.executable, racing=True, success_codes=codes, logging_level=False
+        )
+        directories.add(facade.scenario.output_directory)
+    assert len(directories) == 3
+
+
+def test_a_rehearsal_does_not_change_the_run(tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path)
+    given = scenario.configspace.sample_configuration(9)
+    design = DefaultInitialDesign(scenario, additional_configs=given)
+    facade = quiet(scenario, noisy, proposals="learned", initial_design=design)
+    n_drawn = len(facade.intensifier.configurations)
+    assert facade.check()
+    assert len(facade.intensifier.configurations) == n_drawn
+
+
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
@@ -434,11 +554,14 @@ def test_choices_that_json_knows_otherwise_go_on(tmp_path: Path) -> None:
     space = ConfigurationSpace(
         space={"flag": [True, False], "x": (0.0, 1.0), "level": Categorical("level", [1, 2, 3])}
     )
+    space.add(Categorical("lists", [[1, 2], [3]]), Categorical("pairs", [(1, 2), (3, 4)]))
     settings = {"configspace": space}
     unfinished(tmp_path, target=exact, settings=settings)
     facade = start(tmp_path, target=exact, settings=settings)
     assert facade.intensifier.n_races == 10
     facade.optimize()
+    warm = start(tmp_path / "warm", target=exact, settings=settings, warm_start=tmp_path / "run/3")
+    assert warm.intensifier.n_warm > 0
 
 
 # --- SMAC's files ----------------------------------------------------------------------------

@@ -49,6 +49,21 @@ def test_it_waits_for_all_and_leaves_the_history_alone(
     assert not trained & {(trial.instance, trial.seed) for trial in validation.trials}
 
 
+def test_several_take_turns(make_scenario: Callable[..., Scenario]) -> None:
+    names, runs = ["a", "b", "c"], []
+
+    def noted(config: Any, instance: str, seed: int) -> float:
+        runs.append((config["x"], instance))
+        return on_instance(config, instance, seed)
+
+    facade = quiet(make_scenario(instances=names), noted)
+    first, second = facade.scenario.configspace.sample_configuration(2)
+    one, other, again = facade.validate_all([first, second, dict(first)])
+    assert runs == [(config["x"], name) for name in names for config in (first, second)]
+    assert one == again == facade.validate(first)
+    assert other == facade.validate(second)
+
+
 def test_on_instances_of_ones_choice(make_scenario: Callable[..., Scenario]) -> None:
     facade = quiet(make_scenario(instances=["a", "b"]), on_instance)
     default = facade.scenario.configspace.get_default_configuration()

@@ -22,8 +22,6 @@ _BUDGET = {
     "aclib": "runcount_limit, wallclock_limit or tunerTimeout",
     "irace": "maxExperiments or maxTime",
 }
-#: As good as no limit on the trials, where time is the limit.
-PLENTY = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +77,6 @@ class ScenarioFile:
             )
         if self.n_trials is None and self.walltime_limit is None and self.cputime_limit is None:
             raise InputError(place, f"{_BUDGET[self.format]} must be given")
-        if self.instances is not None and not self.instances:
-            raise InputError(place, "there are no instances")
 
     @property
     def limit(self) -> float | None:

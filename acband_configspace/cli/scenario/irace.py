@@ -32,8 +32,8 @@ from acband_configspace.cli.scenario.assignments import (
 )
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.spaces.formats import forbidden_beside
-from acband_configspace.cli.spaces.irace import DIGITS, digits_of, read_irace
-from acband_configspace.cli.spaces.parameters import SWITCH
+from acband_configspace.cli.spaces.irace import DIGITS, digits_needed, digits_of, read_irace
+from acband_configspace.cli.spaces.parameters import SWITCH, parameter_of
 
 _USED = (
     "execDir", "parameterFile", "forbiddenFile", "configurationsFile", "trainInstancesDir",
@@ -122,11 +122,25 @@ def _space(
     table = list(_configurations(given))
     first = table[0][0] if table else {}
     space = read_irace(text, path, defaults=first, forbidden=forbidden)
-    digits = digits_of(text, path)
+    digits, place = digits_of(text, path), Place(path)
     if digits is None:
-        number = given.text("digits", str(DIGITS)).rstrip("L")
-        digits = whole("digits", number, given.place("digits"), at_least=0)
+        number, place = given.text("digits", str(DIGITS)).rstrip("L"), given.place("digits")
+        digits = whole("digits", number, place, at_least=0)
+    if not given.truth("aclib", default=False):  # such a wrapper is told all digits
+        _refuse_moved_bounds(space, digits, place)
     return space, digits, tuple(given_configuration(space, *row) for row in table)
+
+
+def _refuse_moved_bounds(space: ConfigurationSpace, digits: int, place: Place) -> None:
+    """Refuse real parameters whose bounds change when they are rounded, as irace 4 does."""
+    for parameter in map(parameter_of, space.values()):
+        needed = digits_needed(parameter)
+        if needed > digits:
+            raise InputError(
+                place,
+                f"digits must be at least {needed} for the bounds of {parameter.name} but is "
+                f"{digits}",
+            )
 
 
 def _configurations(given: Assignments) -> Iterator[tuple[dict[str, str], Place]]:

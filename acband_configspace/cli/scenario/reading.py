@@ -37,7 +37,8 @@ def _file(path: Path) -> Path:
 
 
 def kind_of(path: Path) -> str:
-    """Return "toml", "irace" or "aclib"."""
+    """Return "toml", "irace" or "aclib", of a scenario or a folder's."""
+    path = _file(path)
     if path.suffix.lower() == ".toml":
         return "toml"
     keys = [

@@ -16,6 +16,7 @@ from acband_configspace.cli.command_lines import (
     PARAMETER_FIELDS,
     TemplateCommand,
     fields_in,
+    quoted_fields,
 )
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
 from acband_configspace.cli.files import found_instances, locate, read_text
@@ -151,11 +152,12 @@ def _scenario(given: _Tables) -> ScenarioFile:
     racing = objective != "cost"
     crash = given.read("target", "crash_cost", number)
     output = given["run"].get("output")
+    space = _space(given)
     return ScenarioFile(
         path=given.path,
         format="toml",
-        line=_line(given),
-        space=_space(given),
+        line=_line(given, space),
+        space=space,
         reader=_result(given, racing),
         success_codes=given.read("target", "success", _exit_codes) or (0,),
         directory=_directory(given),
@@ -188,7 +190,27 @@ def _directory(given: _Tables) -> Path:
     return folder
 
 
-def _line(given: _Tables) -> TemplateCommand:
+def _line(given: _Tables, space: ConfigurationSpace) -> TemplateCommand:
+    words, shell = _command(given)
+    ways = {
+        key: _texts(given["target"][key], PARAMETER_FIELDS)
+        for key in ("parameter", "on", "off")
+        if key in given["target"]
+    }
+    written = given["target"].get("written")
+    return TemplateCommand(
+        words,
+        parameter=ways.get("parameter", TemplateCommand.parameter),
+        on=ways.get("on"),
+        off=ways.get("off"),
+        written={} if written is None else _written(written, space),
+        folder=str(given.folder),
+        shell=shell,
+    )
+
+
+def _command(given: _Tables) -> tuple[tuple[str, ...], bool]:
+    """Return the words of the command, and whether they are one text for a shell."""
     command = given["target"].get("command")
     if command is None:
         raise InputError(
@@ -199,23 +221,18 @@ def _line(given: _Tables) -> TemplateCommand:
         wanted = "a text, since shell = true" if shell else 'a list of words, such as ["a", "b"]'
         raise InputError(command.place, f"command must be {wanted}, but got {command.value!r}")
     words = _texts(command, COMMAND_FIELDS)
-    if not shell and not words:
+    if shell:
+        for name in quoted_fields(command.value):
+            if name in ("parameters", "instance"):  # numbers need no quotes
+                raise InputError(
+                    command.place,
+                    f"command must not have {{{name}}} within quotes, backticks or a "
+                    "here-document: it is quoted for you",
+                )
+        return words, True
+    if not words:
         raise InputError(command.place, "command must name a program but is empty")
-    ways = {
-        key: _texts(given["target"][key], PARAMETER_FIELDS)
-        for key in ("parameter", "on", "off")
-        if key in given["target"]
-    }
-    written = given["target"].get("written")
-    return TemplateCommand(
-        (_program(words[0], given.folder), *words[1:]) if not shell else words,
-        parameter=ways.get("parameter") or TemplateCommand.parameter,
-        on=ways.get("on"),
-        off=ways.get("off"),
-        written={} if written is None else _written(written),
-        folder=str(given.folder),
-        shell=shell,
-    )
+    return (_program(words[0], given.folder), *words[1:]), False
 
 
 def _exit_codes(name: str, value: object, place: Place) -> tuple[int, ...]:
@@ -255,11 +272,13 @@ def _instances(given: _Tables, which: str) -> tuple[str, ...] | None:
     found = given["instances"].get(which)
     if found is None:
         return None
-    if isinstance(found.value, list):
+    if isinstance(found.value, list) and found.value:
         return tuple(dict.fromkeys(str(name) for name in found.value))
     if not isinstance(found.value, str):
         raise InputError(
-            found.place, f"{which} must be a file, folder, pattern or list but got {found.value!r}"
+            found.place,
+            f"{which} must be a file, a folder, a pattern or a list of at least one instance but "
+            f"got {found.value!r}",
         )
     return tuple(found_instances(found.value, given.folder, found.place))
 
@@ -305,9 +324,13 @@ def _texts(given: Assignment, fields: Sequence[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _written(given: Assignment) -> dict[str, tuple[str, ...]]:
+def _written(given: Assignment, space: ConfigurationSpace) -> dict[str, tuple[str, ...]]:
     if not isinstance(given.value, dict):
         raise InputError(given.place, f"written must be a table but got {given.value!r}")
+    for name in given.value:
+        if name not in space:
+            hint = suggestion(name, space)
+            raise InputError(given.place, f"written: there is no parameter {name!r}{hint}")
     return {
         name: _texts(Assignment(f"written.{name}", value, given.place), PARAMETER_FIELDS)
         for name, value in given.value.items()

@@ -40,6 +40,8 @@ _KINDS: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
 _SECTIONS = ("forbidden", "global")
 #: irace's own, for the digits after the point of real parameters.
 DIGITS = 4
+#: With so many, irace takes any bounds.
+MOST_DIGITS = 15
 
 
 def looks_like_irace(text: str) -> bool:
@@ -173,7 +175,7 @@ def write_irace(space: ConfigurationSpace) -> Written:
     notes += [f"{old!r} is called {new!r} in the file" for old, new in names.items() if old != new]
     notes.append("irace has no defaults: give them in its configurations file")
     problems = [text for p in parameters.values() for text in _unwritable(p)]
-    digits = max((_digits_needed(p) for p in parameters.values()), default=0)
+    digits = max((digits_needed(p) for p in parameters.values()), default=0)
     if digits > DIGITS:
         notes.append(f"some bounds need 'digits = {digits}' in irace's scenario")
     syntax = Syntax(
@@ -222,13 +224,14 @@ def _unwritable(parameter: Parameter) -> list[str]:
     ]
 
 
-def _digits_needed(parameter: Parameter) -> int:
+def digits_needed(parameter: Parameter) -> int:
+    """Return to how many digits a parameter can be rounded without moving its bounds."""
     if parameter.kind != "real":
         return 0
-    for digits in range(16):
+    for digits in range(MOST_DIGITS):
         if all(round(bound, digits) == bound for bound in parameter.bounds):
             return digits
-    return 16
+    return MOST_DIGITS
 
 
 def _line(name: str, parameter: Parameter, condition: str | None) -> str:

@@ -32,6 +32,8 @@ from acband_configspace.running.race import RaceReport
 
 logger = logging.getLogger(__name__)
 
+#: The action that the scheduler notes when a worker joins.
+JOINED = "add-worker"
 #: Seconds the scheduler may take to answer.
 ANSWER_SECONDS = 10.0
 #: Seconds between two tries to set up the workers.
@@ -117,11 +119,15 @@ class ClusterClient:
             events = self._client.get_events(worker)
         except Exception:  # no answer, no excuse
             return False
-        messages = [message for _, message in events if isinstance(message, dict)]
-        return any(
-            message.get("action") == CLOSING_NOTE["action"] or message.get("expected")
-            for message in messages
-        )
+        in_order = False
+        for _, message in events:
+            if not isinstance(message, dict):
+                continue
+            if message.get("action") == JOINED:
+                in_order = False  # what came before is about another worker at this address
+            elif message.get("action") == CLOSING_NOTE["action"] or message.get("expected"):
+                in_order = True
+        return in_order
 
     def set_up(self) -> bool:
         """Have the plugin sent to all workers, now and later; return whether that was necessary."""

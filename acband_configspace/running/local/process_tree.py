@@ -1,4 +1,4 @@
-"""All processes below this one: find them, measure them, signal them, reap them.
+"""All processes below this one: start them, find them, measure, signal and reap them.
 
 psutil does the measuring. Finding is by hand on Linux, because psutil reads every process of the
 machine to find children (milliseconds), while the kernel lists them (microseconds).
@@ -14,10 +14,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import psutil
+
+T = TypeVar("T")
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
@@ -27,6 +30,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 MARK = "ACBAND_TRACK"
 #: By what name a guard is found among the arguments of a shell.
 GUARD = "acband-guard"
+#: Seconds to wait for a process, or for the descriptors it needs, to become available.
+START_PATIENCE = 10.0
 #: Seconds that a process may take to be gone after SIGKILL. One with more rights than ours, or
 #: that hangs in the kernel, is never gone.
 KILL_PATIENCE = 5.0
@@ -41,6 +46,16 @@ ADOPTS_ORPHANS = sys.platform == "linux"
 
 # Loaded once: a freshly forked racer should not search for the C library again.
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if ADOPTS_ORPHANS else None
+
+
+def patiently(start: Callable[[], T]) -> T:
+    """Start a process, with some patience if there are too many of them at the moment."""
+    deadline = time.monotonic() + START_PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):  # no more processes, descriptors or memory
+            return start()
+        time.sleep(0.05)
+    return start()
 
 
 def adopt_orphans() -> None:

@@ -7,7 +7,6 @@ something else when a racer finishes.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import math
@@ -41,8 +40,6 @@ from acband_configspace.running.local.racer import LoadedTarget
 from acband_configspace.running.local.watcher import Watcher
 from acband_configspace.running.race import RaceReport, RacerReport, TrackLimits
 
-#: Seconds to wait for a process to become available for a watcher.
-FORK_PATIENCE = 10.0
 #: Seconds between two looks whether a watcher is suspended; one that is at two of them is killed.
 LOOK_INTERVAL = 5.0
 #: A racer that has lost so many watchers is not started again.
@@ -258,7 +255,7 @@ class Supervisor:
     def _add_watcher(self) -> None:
         """Fork a watcher. It inherits the loaded target, and closes all that is not its own."""
         ours, theirs = channel_pair()
-        pid = _fork()
+        pid = process_tree.patiently(os.fork)
         if pid == 0:
             try:
                 os.setpgid(0, 0)  # whoever kills our group leaves somebody to stop the racers
@@ -370,16 +367,6 @@ def _await_child(pid: int, seconds: float) -> bool:
         if time.monotonic() >= deadline:
             return False
         time.sleep(0.001)
-
-
-def _fork() -> int:
-    """Fork, with some patience if there are too many processes at the moment."""
-    deadline = time.monotonic() + FORK_PATIENCE
-    while time.monotonic() < deadline:
-        with contextlib.suppress(BlockingIOError):
-            return os.fork()
-        time.sleep(0.05)
-    return os.fork()
 
 
 class _ToldToEnd(BaseException):

@@ -97,8 +97,11 @@ class Watcher:
     def _run(self, order: RunRacer, *, orders: list[object]) -> RacerReport:
         """See one racer through until nothing of it is alive; ``orders`` came after its own."""
         try:
-            run = RacerRun(order, self._limits, self._target, private=self._private())
-        except OSError as error:  # no more processes, or descriptors
+            # Each try starts the clock anew: the wait is not the racer's time.
+            run = process_tree.patiently(
+                lambda: RacerRun(order, self._limits, self._target, private=self._private())
+            )
+        except OSError as error:  # no more processes, or descriptors, for a long time
             why = f"the racer could not be started: {error}"
             return RacerReport(End.CRASHED, started=time.time(), error=why)
         self._obey(run, orders)

@@ -28,7 +28,7 @@ from acband_configspace.running import (
     TargetLoadError,
 )
 from acband_configspace.running.dask.cluster import LOOK_INTERVAL, RaceCluster
-from acband_configspace.running.dask.worker import SupervisorThread
+from acband_configspace.running.dask.worker import CLOSING_NOTE, SupervisorThread
 from acband_configspace.running.local.messages import CommandJob, StartRace
 from acband_configspace.running.local.track import SupervisorProcess
 from acband_configspace.running.race import TrackLimits
@@ -253,6 +253,21 @@ def test_a_worker_that_is_asked_to_end_hands_its_races_back(
         assert not _is_alive(tmp_path / "pid")
     cluster.have_workers(1)
     assert statuses(_all_reports(races)["race"]) == ["finished"]
+
+
+def test_a_worker_that_left_in_order_excuses_none_that_comes_after_it(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    """With fixed ports a scheduler notes several workers under one address."""
+    cluster.have_workers(1)
+    [address] = cluster.client.scheduler_info()["workers"]
+    client = open_cluster()._client
+    assert not client.has_left_in_order(address)
+    [(_, joined), *_] = cluster.client.get_events(address)
+    cluster.client.log_event(address, CLOSING_NOTE)
+    assert client.has_left_in_order(address)
+    cluster.client.log_event(address, joined)
+    assert not client.has_left_in_order(address)
 
 
 def test_all_workers_gone_and_back(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -269,6 +270,22 @@ def test_a_racer_that_kills_its_watchers_has_crashed() -> None:
         assert statuses(report) == ["crashed", "finished"]
         assert "watched over it was killed each time: 3 times" in report.racers[0].error
         assert race(track, {"kills": False}).winner == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other processes have limits on Linux only")
+def test_a_racer_that_cannot_be_started_at_the_moment_waits() -> None:
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(sleeper(), slots=1) as track:
+        _, (watcher,) = below(others)
+        soft, hard = watcher.rlimit(psutil.RLIMIT_NOFILE)
+        watcher.rlimit(psutil.RLIMIT_NOFILE, (0, hard))
+        track.start(RaceSpec("only", tuple(sleeps(0.1))))
+        assert track.wait(0.3) == []
+        freed = time.time()
+        watcher.rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
+        [report] = track.wait(30)
+    assert statuses(report) == ["finished"]
+    assert report.racers[0].started >= freed - 0.05, "the wait is not its time"
 
 
 def test_the_racer_of_a_killed_watcher_can_be_cancelled() -> None:
