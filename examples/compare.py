@@ -21,14 +21,17 @@ import argparse
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -219,10 +222,19 @@ def run_here(job: str, method: str, seed: int, path: str, arguments: argparse.Na
             folder=Path(folder),
             instances=instance_folder(job, arguments),
         )
-        run = METHODS[method].run(task)
+        run = replace(METHODS[method].run(task), versions=versions())
     part = Path(f"{path}.part")  # a result that is there is whole
     part.write_text(json.dumps(asdict(run)), encoding="utf-8")
     part.replace(path)
+
+
+def versions() -> dict[str, str]:
+    """Return which versions there are of what decides the figures."""
+    found = {"Python": platform.python_version()}
+    for name in ("acband-configspace", "smac", "ConfigSpace", "optuna", "ramparils", "highspy"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def instance_folder(job_name: str, arguments: argparse.Namespace) -> Path:

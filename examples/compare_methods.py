@@ -88,6 +88,8 @@ class Run:
     """Seconds in which the target ran, of all workers together."""
     n_trials: int
     n_configs: int
+    versions: dict[str, str] = field(default_factory=dict)
+    """Of the packages that it was made with: a run may be kept for long."""
 
 
 def plain(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -131,6 +131,11 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
 
 def _notes(result: JobResult) -> Iterator[str]:
     """Yield what must be known to judge a table."""
+    kept = [run.versions for method in result.methods for run in method.runs.values()]
+    for name in dict.fromkeys(name for versions in kept for name in versions):
+        found = dict.fromkeys(versions[name] for versions in kept if name in versions)
+        if len(found) > 1:
+            yield f"Runs were made with {name} {' and '.join(found)}."
     for method in result.methods:
         for why in method.failures:
             yield f"{method.title} {why}: its figures are of {len(method.runs)} of the seeds."
