@@ -99,7 +99,7 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
     rival = result.best_rival
     gain = "speed-up" if result.timed else "÷ default"
     lines = [
-        f"\n{result.title}: {result.allowed}, {result.n_seeds} seeds",
+        f"\n{result.title}: {result.allowed}, {_seeds(result.n_seeds)}",
         f"{'':30}{'test cost':>20}{gain:>11}{'configs':>9}{'trials':>8}{'took':>9}"
         f"{'own time':>10}  ratio to the best rival",
         f"{'default':30}{result.default:11.4f}{'':9}{1:11.2f}",
@@ -191,7 +191,7 @@ def draw(path: Path, result: JobResult) -> None:
         ax.plot(places, np.median(costs, axis=0), color=colour, marker="o", markersize=4)
         ax.axhline(result.default, color="0.4", linestyle="--", linewidth=0.8)
         fewer = len(method.runs) < result.n_seeds
-        n_seeds = f" ({len(method.runs)} seeds)" if fewer else ""
+        n_seeds = f" ({_seeds(len(method.runs))})" if fewer else ""
         ax.set_title(method.title + n_seeds, fontsize="small")
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
@@ -206,11 +206,15 @@ def draw(path: Path, result: JobResult) -> None:
     figure.supxlabel("seconds" if result.timed else "trials", fontsize="small")
     figure.supylabel("mean test cost", fontsize="small")
     figure.suptitle(
-        f"{result.title}: median and range of {result.n_seeds} seeds; dashed: the default",
+        f"{result.title}: median and range of {_seeds(result.n_seeds)}; dashed: the default",
         fontsize="medium",
     )
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def _seeds(n: int) -> str:
+    return f"{n} seed" if n == 1 else f"{n} seeds"
 
 
 def _known(spent: Floats, method: MethodResult) -> tuple[Floats, Floats]:

@@ -24,7 +24,11 @@ Values = Mapping[str, Any]
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 #: Fields, and what decides whether they are within quotes of a shell.
-_SHELL_SIGN = re.compile(r"\{\{|\}\}|\\?\{(\w+)\}|\\.|\$\(|<<|['\"`()]", re.DOTALL)
+_SHELL_SIGN = re.compile(
+    r"\{\{|\}\}|\\?\{(\w+)\}|\\.|\$\(\([^()]*\)\)|\$\(|['\"`()]"
+    r"|(?<!<)<<(?=-?[\"'\w\\])|(?<![^\s;&|(])#",
+    re.DOTALL,
+)
 #: What opens something within parentheses, quotes and here-documents, and what closes these.
 _OPENS_IN: dict[str, tuple[str, ...]] = {
     "(": ("'", '"', "`", "(", "$(", "<<"), '"': ("`", "$("), "'": (), "`": (), "<": ()
@@ -254,16 +258,25 @@ def fields_in(template: str) -> list[str]:
 def quoted_fields(command: str) -> list[str]:
     """Return the names of the fields that are within quotes of a shell's command.
 
-    So are those after a backslash, within backticks and after the beginning of a here-document:
-    further quotes protect nothing there. A ``$(…)`` is a command of its own, even within quotes.
+    So are those after a backslash, within backticks, arithmetic or a comment, and after the
+    beginning of a here-document: further quotes protect nothing there. A ``$(…)`` is a command of
+    its own, even within quotes.
     """
     found: list[str] = []
     around = ["("]  # the innermost last; the whole command is like one in parentheses
-    for match in _SHELL_SIGN.finditer(command):
-        sign, inner = match[0], around[-1]
+    position = 0
+    while (match := _SHELL_SIGN.search(command, position)) is not None:
+        sign, inner, position = match[0], around[-1], match.end()
         if match[1] is not None:
             if inner != "(" or sign[0] == "\\":
                 found.append(match[1])
+        elif sign.startswith("$(("):
+            found += fields_in(sign)
+        elif sign == "#":
+            if inner == "(":
+                comment = command[position:].partition("\n")[0]
+                found += fields_in(comment)
+                position += len(comment)
         elif sign in _OPENS_IN[inner]:
             around.append(sign[-1])
         elif sign in _CLOSES[inner] and len(around) > 1:

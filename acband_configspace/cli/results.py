@@ -30,8 +30,11 @@ _RESULT_LINE = re.compile(
     r"algorithm run result)\s*:\s*(.*)$",
     re.IGNORECASE,
 )
+#: A word is a number only as a value at the end of a line: others are in messages.
 _NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|(?i:inf(?:inity)?|nan)\b)"
+    r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    r"|(?<![^\s=:])[-+]?(?i:inf(?:inity)?|nan)(?=\s*$)",
+    re.MULTILINE,
 )
 
 
@@ -161,7 +164,10 @@ class LastNumber:
         found = _NUMBER.findall(text)
         cost = _number(found[-1]) if found else None
         if cost is None or not math.isfinite(cost):
-            return _crash(f"exited with code {code} and printed no number that could be its cost")
+            last = f"; the last one is {found[-1]}" if found else ""
+            return _crash(
+                f"exited with code {code} and printed no number that could be its cost{last}"
+            )
         return ScriptReport("SUCCESS", cost)
 
 

@@ -61,6 +61,7 @@ class CostSearch(Search):
 
     def _prepare(self) -> None:
         self._noise: float | None = None
+        self._has_repeated = False
         self._first_instance = 0
         self._useless: set[int] = set()
 
@@ -116,6 +117,7 @@ class CostSearch(Search):
         first = yield from self._sound(entrants, self._candidates(met))
         if self.champion is None:
             self._first_instance = first
+        if self.n_entered > self._n_entered_before:
             yield from self._repeat(entrants, first)
         return [first, *(instance for instance in met if instance != first)]
 
@@ -155,22 +157,27 @@ class CostSearch(Search):
         return instance if best is None else best
 
     def _repeat(self, entrants: Sequence[int], instance: int) -> Generator[SearchRound, None, None]:
-        """If there are only seeds, find out whether they matter.
+        """If there are only seeds, find out whether they matter, once.
 
-        Not later on: those that are left then were chosen, perhaps for being steady.
+        By new configurations: those that are left later on were chosen, perhaps for being steady.
         """
-        if self._instances.n_names > 1 or self._pool_size is not None or instance in self._useless:
+        only_seeds = self._instances.n_names == 1 and self._pool_size is None
+        if not only_seeds or self._has_repeated or instance in self._useless:
             return
         repeating, met = entrants[:ENOUGH_REPEATS], [instance]
-        groups = self._groups(repeating)
-        while self._has_room_for([*entrants[self._k :], *repeating]):
-            met = [*met, self._fresh_instance()]
+        while repeating and self._has_room_for([*entrants[self._k :], *repeating]):
+            self._has_repeated = True
+            while (again := self._fresh_instance()) in met:
+                pass
+            met = [*met, again]
+            groups = self._groups(repeating)
             yield SearchRound(1, groups, [met] * len(groups), True, {}, MOST_FIRST_INSTANCES - 1)
             self._learn_noise(repeating, met)
-            costs = self.memory.block(repeating, met)
+            costs = np.array([[self._finishing(racer, i) for i in met] for racer in repeating])
             if (costs != costs[:, :1]).any():
                 return
-            if costs[:, 1:].size >= ENOUGH_REPEATS:
+            repeating = [r for r, cost in zip(repeating, costs[:, 0], strict=True) if cost < np.inf]
+            if len(repeating) * (len(met) - 1) >= ENOUGH_REPEATS:
                 self._pool_size = 1
                 return
 

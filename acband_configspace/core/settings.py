@@ -34,7 +34,7 @@ class Settings:
     the same instances: see :mod:`acband_configspace.core.search`.
     Without, it follows the paper's schedule, every race on an instance of its own: see
     :class:`~acband_configspace.Schedule`. The options from ``alpha`` on belong to that schedule,
-    and giving one of them is choosing it.
+    and giving one of them another value than its default is choosing it (in a facade, giving it).
 
     >>> Settings().memory, Settings(alpha=0.05).memory
     (True, False)
@@ -173,6 +173,9 @@ PAPER_OPTIONS = (
     "playoff", "spend",
 )  # fmt: skip
 
+#: Those for which None is a wish.
+MAY_BE_NONE = ("early_stopping",)
+
 PRESETS = {
     # What the facade does unless told otherwise.
     "default": Settings(),
@@ -193,6 +196,8 @@ def settings_from(preset: str | Settings = "default", **options: Any) -> Setting
         if name not in known:
             raise TypeError(f"{name!r} is not an option of AC-Band; these are: {', '.join(known)}")
     chosen = {**preset.settings(), **options}
-    if any(name in PAPER_OPTIONS for name in options):  # also one that is given its default
+    # Also one that is given its default; but None is what most have where nothing is given.
+    wanted = {name for name, value in options.items() if value is not None or name in MAY_BE_NONE}
+    if not wanted.isdisjoint(PAPER_OPTIONS):
         chosen.setdefault("memory", False)
     return Settings(**chosen)

@@ -9,12 +9,14 @@ installed packages and what a function itself assigns to are left out.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import hashlib
 import json
 import shutil
 import sysconfig
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -131,8 +133,20 @@ def describe(target: object) -> str:
 
 
 def describe_object(one: object) -> str:
-    """Return a text that tells objects of a user's own class apart by its code and their values."""
-    return _Describer().of_object(one)
+    """Return a text that tells objects of a user's own class apart by its code and plain values.
+
+    What it was when it was first described counts: it may change while a run makes use of it.
+    """
+    with contextlib.suppress(TypeError, KeyError):  # some objects cannot be kept in mind
+        return _described[one]
+    text = hashlib.md5(_Describer().of_object(one).encode(), usedforsecurity=False).hexdigest()
+    text = f"{type(one).__qualname__}:{text}"
+    with contextlib.suppress(TypeError):
+        _described[one] = text
+    return text
+
+
+_described: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictionary()
 
 
 def _describe_command(words: Sequence[object]) -> str:

@@ -333,8 +333,7 @@ class ACBandIntensifier(AbstractIntensifier):
             growth=self.settings.growth(racing=self.racing),
             racing=self.racing,
             n_given=self.n_given,
-            one_instance=self._scenario.deterministic
-            and len(self._scenario.instances or [None]) == 1,
+            one_instance=self._one_cost,
         )
 
     @property
@@ -480,10 +479,8 @@ class ACBandIntensifier(AbstractIntensifier):
             return False
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
         if trial not in self.told:
-            others = [
-                one for one in self.told if (one.config, one.key) != (trial.config, trial.key)
-            ]
-            self.told = [*others, trial]
+            told = {(one.config, one.key): one for one in self.told}
+            self.told = list({**told, (trial.config, trial.key): trial}.values())
             self.begin(recorder=self._recorder)
         return True
 
@@ -636,23 +633,29 @@ class ACBandIntensifier(AbstractIntensifier):
     def _show_first(self, config: Configuration, value: TrialValue) -> None:
         """Until a race is judged, make the configuration with the lowest cost the incumbent.
 
-        Later on, one that meets the cost at which SMAC ends the run.
+        Later on, where one cost says all, one with a cost at which SMAC ends the run.
         """
         if end_of(value) is not End.FINISHED:
             return
         if not self._leaders and cost_of(value) < self._lowest:
             self._lowest = cost_of(value)
             self._incumbents = [config]
-        elif self._meets_threshold(config) and not any(
-            map(self._meets_threshold, self._incumbents)
-        ):
+        elif self._one_cost and cost_of(value) < self._threshold <= self._cost_of_incumbent:
             self._incumbents = [config]  # SMAC ends the run now, in the middle of a race
 
-    def _meets_threshold(self, config: Configuration) -> bool:
-        threshold = float(np.ravel(self._scenario.termination_cost_threshold)[0])
-        if math.isinf(threshold):
-            return False
-        return float(np.ravel(self.runhistory.average_cost(config))[0]) < threshold
+    @property
+    def _one_cost(self) -> bool:
+        """Whether one cost says all of a configuration."""
+        return self._scenario.deterministic and len(self._scenario.instances or [None]) == 1
+
+    @property
+    def _threshold(self) -> float:
+        return float(np.ravel(self._scenario.termination_cost_threshold)[0])
+
+    @property
+    def _cost_of_incumbent(self) -> float:
+        costs = [self.runhistory.average_cost(config) for config in self._incumbents]
+        return float(np.min(costs, initial=math.inf))
 
     # --- the beginning -----------------------------------------------------------------------
 

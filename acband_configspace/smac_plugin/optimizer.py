@@ -98,8 +98,7 @@ class ACBandOptimizer(SMBO):
         """Run. The clock stands still outside of it: looking at a run uses none of its time."""
         if self._all_crashed:
             self.reset()
-        self._stop = False  # what a callback stopped may go on, though it ended the iterator
-        self._trial_generator = iter(self._acband)
+        self._stop = False  # what a callback stopped may go on
         if not self._finished:
             self._journal.go_on()  # whoever has the run is noticed before anything is run
         if self._runner is not None and not self._runner.is_running():
@@ -146,6 +145,7 @@ class ACBandOptimizer(SMBO):
         """Return the next trial; after a first round of crashes, the first one again."""
         if self._all_crashed:
             self.reset()
+        self._trial_generator = iter(self._acband)  # the one before ends when a callback stops it
         try:
             return super().ask()
         except FirstRaceCrashedError:
@@ -168,7 +168,7 @@ class ACBandOptimizer(SMBO):
                 raise ValueError(
                     "seed must be given, since the scenario is not deterministic, but is None"
                 )
-            info = replace(info, seed=0)
+            info = replace(info, seed=self._acband.engine.key(0).seed)
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)

@@ -407,23 +407,35 @@ def exit_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until this is done; threads cannot, and need not."""
+    """Let Ctrl-C and SIGTERM wait until this is done, but not if they come twice.
+
+    Threads cannot do so, and need not.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     held: list[int] = []
-    before: dict[signal.Signals, Callable[[int, FrameType | None], Any]] = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if callable(handler := signal.getsignal(number)):
-            before[number] = handler
-            signal.signal(number, lambda number, frame: held.append(number))
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {n: handler for n in signals if callable(handler := signal.getsignal(n))}
+
+    def let_go() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        held.append(number)
+        if len(held) > 1:  # something hangs
+            let_go()
+            signal.raise_signal(number)
+
+    for number in before:
+        signal.signal(number, hold)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for held_back in held[:1]:
-            signal.raise_signal(held_back)
+        let_go()
+        if len(held) == 1:
+            signal.raise_signal(held[0])
 
 
 def _cpu_seconds() -> float:

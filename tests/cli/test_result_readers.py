@@ -103,6 +103,7 @@ def test_a_pattern_takes_the_last_match() -> None:
         ("epoch 10\nloss: -NaN", None),
         ("epoch 10\nloss=Infinity", None),
         ("cost 3, infeasible after 7 nanoseconds", 7.0),
+        ("cost 3.5\n[INF] done\nno NaN found\n", 3.5),
     ],
 )
 def test_the_last_number(text: str, cost: float | None) -> None:

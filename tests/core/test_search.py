@@ -448,6 +448,25 @@ def test_steady_configurations_do_not_show_that_seeds_do_not_matter(k: int | Non
         assert leader % 2
 
 
+def test_it_is_noticed_in_a_later_pass_if_the_first_ones_are_all_equal() -> None:
+    def equal_at_first(configuration: int, key: InstanceKey) -> float:
+        return 1.0 if configuration < 8 else same_for_all_seeds(configuration, key)
+
+    world = World(equal_at_first, deterministic=False, n_trials=1000)
+    assert play(world).engine.n_entered > 700
+
+
+def test_failures_do_not_show_it() -> None:
+    def one_of_eight(configuration: int, key: InstanceKey) -> float:
+        if configuration % 8 != 7:
+            return math.inf
+        return float(random.Random(f"{configuration} {key.seed}").random() < 0.5)
+
+    for seed in range(20):
+        world = World(one_of_eight, deterministic=False, n_trials=300, seed=seed)
+        assert play(world).engine.n_entered < 270
+
+
 @pytest.mark.parametrize("proposals", ["uniform", "learned"])
 def test_few_configurations_are_repeated_more_often(proposals: str) -> None:
     settings = Settings(proposals=proposals)

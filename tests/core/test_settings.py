@@ -98,6 +98,8 @@ def test_asking_for_the_default_of_a_paper_option_chooses_the_schedule_too() -> 
     assert not settings_from(statistic="wins").memory
     assert not settings_from(Settings(k=3), delta=0.05).memory
     assert settings_from(Settings(alpha=0.1), k=3) == Settings(alpha=0.1, k=3)
+    assert settings_from(budget=None, n_candidates=None).memory  # nothing was given
+    assert not settings_from(early_stopping=None).memory  # but this means something
 
 
 def test_how_many_race() -> None:

@@ -106,6 +106,21 @@ def test_without_a_seed_a_result_is_taken_or_refused(tmp_path: Path) -> None:
     smac.tell(TrialInfo(config), TrialValue(cost=-1.0))
     assert smac.optimize() == config
     assert smac.runhistory.finished == 60
+    smac = ACBandFacade(
+        a_scenario(tmp_path / "asked", deterministic=True), noisy, logging_level=False
+    )
+    smac.tell(TrialInfo(smac.ask().config), TrialValue(cost=0.3))
+    assert (smac.runhistory.finished, smac.runhistory.running) == (1, 0)
+
+
+def test_told_again_a_configuration_keeps_its_number(tmp_path: Path) -> None:
+    smac = ACBandFacade(a_scenario(tmp_path), noisy, logging_level=False)
+    first, second = smac.scenario.configspace.sample_configuration(2)
+    for config, cost in ((first, 0.3), (second, 0.4), (first, 0.5)):
+        smac.tell(TrialInfo(config, seed=5), TrialValue(cost=cost))
+    numbers = [smac.intensifier.configurations.number_of(config) for config in (first, second)]
+    assert numbers == [1, 2]
+    assert [told.value.cost for told in smac.intensifier.told] == [0.5, 0.4]
 
 
 @pytest.mark.parametrize("facade", FACADES)

@@ -137,6 +137,24 @@ def test_also_in_the_middle_of_a_later_race(
     assert facade.runhistory.finished < 5000
 
 
+def test_but_not_for_a_low_cost_on_an_easy_instance(make_scenario: Callable[..., Scenario]) -> None:
+    def target(config: Configuration, instance: str, seed: int) -> float:
+        return exact(config, 0) + int(instance) % 2
+
+    scenario = make_scenario(
+        n_trials=2000,
+        instances=[str(number) for number in range(30)],
+        deterministic=True,
+        termination_cost_threshold=0.003,
+    )
+    facade = quiet(scenario, target)
+    incumbent = facade.optimize()
+    intensifier = facade.intensifier
+    assert intensifier.engine.leader is not None
+    assert incumbent == intensifier.configurations[intensifier.engine.leader]
+    assert facade.runhistory.finished < 2000
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("target", [noisy, exact])
 def test_trajectories_go_down(

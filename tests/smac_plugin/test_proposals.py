@@ -269,25 +269,25 @@ class Mine:
 
     def __init__(self, step: float) -> None:
         self.step = step
+        self.n_calls = 0
         self.stream = (0.3 + step * number for number in range(1000))
 
     def propose(self, configurations: Any, known: KnownBest) -> None:
+        self.n_calls += 1
         next(self.stream)
 
 
 def test_objects_of_ones_own_are_not_copied_and_told_apart_by_their_values(tmp_path: Path) -> None:
-    facades = [
-        ACBandFacade(
-            a_scenario(tmp_path),
-            bowl,
-            proposals=Mine(step),
-            logging_level=False,
-        )
-        for step in (0.1, 0.5)
-    ]
-    first, second = (facade.scenario.output_directory for facade in facades)
-    assert first != second
-    facades[0].optimize()
+    def facade_with(proposals: Mine) -> ACBandFacade:
+        return ACBandFacade(a_scenario(tmp_path), bowl, proposals=proposals, logging_level=False)
+
+    mine = Mine(0.1)
+    first, second = facade_with(mine), facade_with(Mine(0.5))
+    assert first.scenario.output_directory != second.scenario.output_directory
+    first.optimize()
+    assert mine.n_calls > 0
+    again = facade_with(mine)  # what it has become meanwhile makes no other run of it
+    assert again.scenario.output_directory == first.scenario.output_directory
 
 
 def test_a_proposal_is_asked_in_view_of_what_raced(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ from acband_configspace.errors import (
 from acband_configspace.runlog.journal import read_journal
 from acband_configspace.runlog.played import playable
 from acband_configspace.runlog.replay import Run
+from acband_configspace.smac_plugin.runners import interrupts_held
 
 
 def start(
@@ -395,6 +396,22 @@ def test_stopped_by_a_callback_it_goes_on_with_workers_too(
     whole = quiet(a_scenario(tmp_path / "whole"), noisy)
     assert facade.optimize() == whole.optimize()
     assert facade.runhistory.finished == 60
+
+
+def test_an_interrupt_waits_but_a_second_one_does_not() -> None:
+    reached = []
+
+    def interrupted(times: int) -> None:
+        with interrupts_held():
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+            reached.append(times)
+
+    for times in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(times)
+    assert reached == [1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 class InterruptedProposals:
