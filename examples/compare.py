@@ -165,10 +165,13 @@ def compare(job_name: str, arguments: argparse.Namespace) -> JobResult | None:
             run = run_apart(job_name, name, seed, arguments)
             if isinstance(run, Run):
                 runs[name][seed] = run
-            else:
+            elif run is not None:
                 failures[name].append(run)
-    absent |= {name: failures[name][0] for name, some in runs.items() if not some}
+    absent |= {n: [*failures[n], "not run yet"][0] for n, some in runs.items() if not some}
     took_part = {name: some for name, some in runs.items() if some}
+    if not took_part:
+        print(f"{job.title}: left out, nothing was run")
+        return None
     result = tested(job_name, took_part, failures, arguments)
     print(table(result, {METHODS[name].title: why for name, why in absent.items()}), flush=True)
     return result
@@ -181,12 +184,19 @@ def limits(job: Job, arguments: argparse.Namespace) -> dict[str, Any]:
     return {"trials": arguments.trials}
 
 
-def run_apart(job_name: str, method: str, seed: int, arguments: argparse.Namespace) -> Run | str:
-    """Run a method in an interpreter of its own; return what it did, or why it failed."""
+def run_apart(
+    job_name: str, method: str, seed: int, arguments: argparse.Namespace
+) -> Run | str | None:
+    """Run a method in an interpreter of its own; return what it did, or why it failed.
+
+    None if it would have to be run, and only what is kept is wanted.
+    """
     options = limits(JOBS[job_name], arguments)
     name = "-".join([job_name, method, f"seed_{seed}", *(f"{n}_{v:g}" for n, v in options.items())])
     path = arguments.keep / f"{name}.json"
     if not path.exists():
+        if arguments.kept_only:
+            return None
         path.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, __file__, "--one", job_name, method, str(seed), str(path)]
         for option, value in options.items():
@@ -359,6 +369,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--workers", type=int, default=2, help="for timed jobs (2)")
     add("--test", type=int, help="at most so many test instances (by default all there are)")
     add("--keep", metavar="FOLDER", help="keep each run there; do none twice")
+    add("--kept-only", action="store_true", help="the table of what is there: run nothing more")
     add("--csv", metavar="FILE", help="write the figures of every run")
     add("--plots", metavar="FOLDER", type=Path, help="draw a picture of each job")
     add("--one", nargs=4, help=argparse.SUPPRESS)
@@ -367,6 +378,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         value = getattr(arguments, name)
         if value is not None and value <= 0:
             parser.error(f"--{name} must be positive but got {value:g}")
+    if arguments.kept_only and not arguments.keep:
+        parser.error("--kept-only needs --keep FOLDER")
     if arguments.plots and find_spec("matplotlib") is None:
         parser.error('--plots needs matplotlib: pip install ".[plot]"')
     return arguments

@@ -61,9 +61,10 @@ class JobResult:
 
     @property
     def best_rival(self) -> MethodResult | None:
-        """The one with the lowest mean."""
+        """The one with the lowest mean, of those with at least half of the seeds."""
         rivals = [method for method in self.methods if not method.ours]
-        return min(rivals, key=lambda method: method.means.mean(), default=None)
+        enough = [method for method in rivals if 2 * len(method.runs) >= self.n_seeds]
+        return min(enough or rivals, key=lambda method: method.means.mean(), default=None)
 
     @property
     def allowed(self) -> str:
@@ -138,7 +139,9 @@ def _notes(result: JobResult) -> Iterator[str]:
             yield f"Runs were made with {name} {' and '.join(found)}."
     for method in result.methods:
         for why in method.failures:
-            yield f"{method.title} {why}: its figures are of {len(method.runs)} of the seeds."
+            yield f"{method.title} {why}."
+        if len(method.runs) < result.n_seeds:
+            yield f"{method.title}: the figures are of {_seeds(len(method.runs))}."
     if not result.timed:
         return
     if any(method.title.startswith("SMAC") for method in result.methods):
