@@ -230,7 +230,8 @@ def _known(spent: Floats, method: MethodResult) -> tuple[Floats, Floats]:
 def _nice(low: float, high: float) -> list[float]:
     """Return round numbers within the limits of a logarithmic axis."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), np.arange(1, 10, 0.5)):
+    few, more = (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+    for steps in ((1,), (1, 3), (1, 2, 5), few, more, np.arange(1, 10, 0.5)):
         ticks = [step * 10.0**power for power in powers for step in steps]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) >= 3:
