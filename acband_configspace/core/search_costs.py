@@ -147,7 +147,10 @@ class CostSearch(Search):
         for n_before, instance in enumerate(candidates):
             yield self._first_round(group, instance, n_before)
             costs = {self._finishing(racer, instance) for racer in group}
-            if len(group) < 2 or len(costs) > 1:
+            if len(group) < 2:
+                return instance
+            if len(costs) > 1:
+                self._useless.discard(instance)  # others were equal there, in an earlier pass
                 return instance
             self._useless.add(instance)
             if best is None and min(costs, default=math.inf) < math.inf:
