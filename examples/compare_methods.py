@@ -148,8 +148,10 @@ def run_smac(
     """Run one of SMAC's facades, on Dask if there is more than one worker."""
     job, names = task.job, task.train
     # All begin with the default, but for HPO, which has to be told; capping is off as SMAC comes.
-    own: dict[str, Any] = {"use_default_config": facade_class is HyperparameterOptimizationFacade}
-    own["adaptive_capping"] = capped
+    own: dict[str, Any] = {
+        "use_default_config": facade_class is HyperparameterOptimizationFacade,
+        "adaptive_capping": capped,
+    }
     if features and job.features is not None:
         own["instance_features"] = {name: list(job.features(name)) for name in names}
     options: dict[str, Any] = {

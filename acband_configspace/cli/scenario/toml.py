@@ -226,7 +226,7 @@ def _command(given: _Tables) -> tuple[tuple[str, ...], bool]:
             if name in ("parameters", "instance"):  # numbers need no quotes
                 raise InputError(
                     command.place,
-                    f"command must not have {{{name}}} within quotes, backticks or a "
+                    f"command must not have {{{name}}} within quotes, backticks, a comment or a "
                     "here-document: it is quoted for you",
                 )
         return words, True
