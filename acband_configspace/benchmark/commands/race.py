@@ -1,7 +1,8 @@
 """Measure what a race costs beyond the run time of its winner.
 
-Races sleeping scripts and sleeping Python functions that use numpy, 2, 4 and 8 at a time, and
-runs many short races in a row to see whether anything is left behind.
+Races sleeping scripts and sleeping Python functions that use numpy, 2, 4 and 8 at a time, stops
+busy ones at a limit of CPU time, and runs many short races in a row to see whether anything is left
+behind.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ RACER_COUNTS = (2, 4, 8)
 WINNER_SECONDS = 0.1
 LOSER_SECONDS = 60.0
 #: The aims, in milliseconds, and for CPU in percent of a core.
-SCRIPT_AIM, FUNCTION_AIM, STOP_AIM, CPU_AIM = 10.0, 25.0, 20.0, 5.0
+SCRIPT_AIM, FUNCTION_AIM, STOP_AIM, CPU_AIM, OVERRUN_AIM = 10.0, 25.0, 20.0, 5.0, 10.0
+#: The limit, in CPU seconds, at which busy racers are stopped.
+BUSY_LIMIT = 0.05
 
 _SCRIPT = """#!/bin/sh
 sleep "${1#--seconds=}"
@@ -80,6 +83,7 @@ def _figures(arguments: argparse.Namespace) -> Iterator[Figure]:
         for kind, target, aim in kinds:
             for racers in RACER_COUNTS:
                 yield from _measure(kind, target, aim, racers, arguments.races)
+    yield _measure_overrun(arguments.races)
     yield from _measure_watching()
     yield from _measure_leaks(arguments.in_a_row)
 
@@ -110,6 +114,23 @@ def _measure(kind: str, target: Target, aim: float, racers: int, races: int) -> 
         Figure(f"{name}: race beyond the winner's time, median", _ms(beyond), "ms", aim),
         Figure(f"{name}: all losers gone after the finish, median", _ms(stopping), "ms", STOP_AIM),
     ]
+
+
+def _be_busy(configuration: Mapping[str, Any]) -> None:
+    while True:
+        pass
+
+
+def _measure_overrun(races: int) -> Figure:
+    """Measure how much CPU time a racer gets beyond its limit, with ``clock="cpu"``."""
+    beyond: list[float] = []
+    with RaceTrack(PythonTarget(_be_busy), slots=1, cutoff=60, clock="cpu") as track:
+        for number in range(races):
+            track.start(RaceSpec(number, ({},), limits=(BUSY_LIMIT,)))
+            [report] = track.wait()
+            beyond.append(report.racers[0].cpu_time - BUSY_LIMIT)
+    name = f"a busy function stopped after {BUSY_LIMIT:g} CPU s: CPU beyond, median"
+    return Figure(name, _ms(beyond), "ms", OVERRUN_AIM)
 
 
 def _ms(seconds: list[float]) -> float:

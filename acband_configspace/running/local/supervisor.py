@@ -195,13 +195,14 @@ class Supervisor:
     def _start_racers(self) -> None:
         """Start what fits, in the order of the queue.
 
-        A race begins when all its racers can start together, or all slots are free. Of a race
-        larger than that, the rest follow as slots become free.
+        A race begins when all its racers can start together. One that has more racers than there
+        are slots begins with any free slot: no order in which they run changes its outcome.
         """
         while self._queue:
             race = self._queue[0]
             free = [watcher for watcher in self._watchers if watcher.race is None]
-            needed = 1 if race.has_begun else min(len(race.waiting), self._slots)
+            together = not race.has_begun and len(race.waiting) <= self._slots
+            needed = len(race.waiting) if together else 1
             if len(free) < needed:
                 return
             race.has_begun = True

@@ -128,7 +128,7 @@ class RaceTrack:
     """Runs races: starts the racers, limits them, stops the losers, accounts for all.
 
     Races start in the order given. All racers of a race start together; if there are fewer slots
-    than racers, the rest start as slots become free. Every racer is limited to the cutoff, to the
+    than racers, they start as slots become free. Every racer is limited to the cutoff, to the
     limit that the race sets for it, and from the moment another racer has finished to that
     racer's time. So the winner and the limit are the same however many slots there are. Losers
     are stopped with their whole process trees.

@@ -47,6 +47,8 @@ from acband_configspace.running.race import RacerReport, TrackLimits
 TERM_HEAD_START = 0.002
 #: With clock="cpu", the most seconds between two looks at the CPU time of a racer's tree.
 CPU_INTERVAL = 0.05
+#: ... and the least: a look takes 0.2 ms or so. Elsewhere CPU time moves in larger steps.
+LEAST_CPU_INTERVAL = 0.001 if process_tree.HAS_CPU_CLOCKS else 0.01
 #: Seconds between two looks at the memory of a racer's tree, of which each takes 0.4 ms or so...
 MEMORY_INTERVAL = 0.05
 #: ... and more if the limit is too far away to be reached sooner at this many megabytes a second.
@@ -55,8 +57,6 @@ MEMORY_GROWTH = 4000.0
 RETURN_PATIENCE = 60.0
 #: Seconds: epoll refuses more than 24 days. Whoever waits looks again anyway.
 LONGEST_WAIT = 86_400.0
-#: The kernel counts other processes' CPU time in steps of this many seconds.
-CPU_CLOCK_STEP = 0.01
 #: With clock="cpu", a racer that sleeps instead of computing is stopped after this many elapsed
 #: seconds for each CPU second it is allowed, and one more for slow starts.
 WALL_PER_CPU_SECOND = 10.0
@@ -292,9 +292,11 @@ class RacerRun:
             limit = self._limit if returned is None else returned - self._started + RETURN_PATIENCE
             waits.append(self._started + limit - now)
         else:
-            # The tree cannot use CPU time faster than on all cores at once.
-            soonest = (self._limit - self._cpu_used) / (os.cpu_count() or 1)
-            waits.append(min(max(soonest, CPU_CLOCK_STEP), CPU_INTERVAL))
+            # The tree cannot use CPU time faster than with all its threads at once.
+            n_cores = os.cpu_count() or 1
+            n_busy = max(1, min(self._cpu_clock.n_threads or n_cores, n_cores))
+            soonest = (self._limit - self._cpu_used) / n_busy
+            waits.append(min(max(soonest, LEAST_CPU_INTERVAL), CPU_INTERVAL))
             waits.append(self._wall_deadline() - now)
         wait = min(waits, default=math.inf)
         return min(max(wait, 0.0), LONGEST_WAIT) if wait < math.inf else None

@@ -177,6 +177,25 @@ def burn(configuration: Mapping[str, Any]) -> None:
     time.sleep(configuration["seconds"])
 
 
+@pytest.mark.skipif(
+    not process_tree.HAS_CPU_CLOCKS, reason="only Linux has clocks of other processes"
+)
+def test_cpu_time_is_seen_long_before_it_makes_a_tick() -> None:
+    """The kernel's list of processes counts in steps of 10 ms: as long as many a run takes."""
+    clock = process_tree.TreeClock()
+    busy = (
+        "import time\n"
+        "while time.process_time() % 0.01 < 0.004: pass\n"
+        "print(time.process_time(), flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        used = float(process.stdout.readline())
+        assert used <= clock.look() < used + 0.006
+        assert clock.n_threads == 1
+        process.kill()
+
+
 def test_cpu_time_of_the_whole_tree_counts() -> None:
     with RaceTrack(PythonTarget(burn), slots=2) as track:
         report = race(track, {"seconds": 60}, {"seconds": 0.4})

@@ -156,6 +156,14 @@ def test_a_race_is_not_started_in_part_when_it_fits_whole() -> None:
     assert third[0].started >= second[0].started - 0.05  # races start in the order given
 
 
+def test_a_race_of_more_racers_than_slots_begins_in_any_free_slot() -> None:
+    with RaceTrack(sleeper(), slots=2) as track:
+        track.start(RaceSpec("long", tuple(sleeps(20))))
+        track.start(RaceSpec("three", tuple(sleeps(0.02, 0.01, 0.03))))
+        [report] = track.wait()
+        assert (report.key, report.winner) == ("three", 1)
+
+
 def test_wait_returns_nothing_on_timeout_or_when_nothing_is_unfinished() -> None:
     with RaceTrack(sleeper(), slots=1) as track:
         assert track.wait() == []
