@@ -242,6 +242,11 @@ class Engine:
         return self._driver.epoch_winners
 
     @property
+    def champions(self) -> Mapping[int, int | None]:
+        """With memory, who was champion at the end of each pass that is over."""
+        return self._driver.champions
+
+    @property
     def n_entered(self) -> int:
         """How many configurations have entered a race."""
         return self._driver.n_entered
@@ -291,22 +296,27 @@ class _MemoryDriver:
         return self._search.n_entered
 
     @property
+    def champions(self) -> Mapping[int, int | None]:
+        return self._search.champions
+
+    @property
     def epoch_winners(self) -> list[tuple[int, ...]]:
         champion = self._search.champion
         return [] if champion is None else [(champion,)]
 
     @property
     def position(self) -> Position:
-        search = self._search
-        n_planned = search.plans[-1].n_trials if search.plans else 1
-        n_started = search.n_started - search.n_started_before
+        current = self._search.current
+        if current is None:
+            n_passes = len(self._search.plans)
+            return Position(n_passes, epoch=1, round=1, n_epochs=1, share=1.0, is_playoff=False)
         return Position(
-            pass_number=len(search.plans),
+            pass_number=current.plan.number,
             epoch=1,
-            round=1 if search.round is None else search.round.number,
+            round=current.round_number,
             n_epochs=1,
-            share=min(1.0, n_started / max(1, n_planned)),
-            is_playoff=search.round is not None and search.round.number > 1,
+            share=min(1.0, current.n_started / max(1, current.plan.n_trials)),
+            is_playoff=current.round_number > 1,
         )
 
 
@@ -356,6 +366,10 @@ class _PaperDriver:
     @property
     def n_entered(self) -> int:
         return self._passes[-1].n_known if self._passes else 0
+
+    @property
+    def champions(self) -> Mapping[int, int | None]:
+        return {}
 
     @property
     def epoch_winners(self) -> list[tuple[int, ...]]:

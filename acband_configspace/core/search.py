@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import abc
 import math
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -62,6 +63,24 @@ class SearchRound:
     """The cost at which a configuration is stopped on an instance, where there is one."""
     n_before: int = 0
     """How many races each group has had in this round already."""
+
+
+@dataclass
+class Pass:
+    """A pass that is under way."""
+
+    plan: PassPlan
+    rounds: Generator[SearchRound, None, bool]
+    """Those that are left; in the end, whether anybody came through the first one."""
+    n_entered_before: int
+    """How many configurations had entered before it."""
+    n_started: int = 0
+    """How many trials it has started."""
+    round_number: int = 1
+    races: list[Race] = field(default_factory=list)
+    """Those of this round ..."""
+    n_judged: int = 0
+    """... and how many of them are judged."""
 
 
 class Search(abc.ABC):
@@ -119,6 +138,9 @@ class Search(abc.ABC):
         self._pool_size = instances.n_distinct
         self._n_idle_passes = 0
         self._n_entered_before = 0
+        self._n_started_before = 0
+        self._passes: deque[Pass] = deque()
+        self._all_entered = False
         self._last_left: list[int] = []
         self._n_first_instances = 0
         self.memory = Memory()
@@ -128,44 +150,56 @@ class Search(abc.ABC):
         self.champion: int | None = None
         """The best configuration so far on all instances that it has met."""
         self.leader: int | None = None
-        """The incumbent: the champion, or who leads it in this pass."""
+        """The incumbent: the champion, or who leads it at the moment."""
+        self.champions: dict[int, int | None] = {}
+        """Who was champion when each pass that is over came to its end."""
         self.n_entered = 0
         """How many configurations have raced."""
         self.n_started = 0
         """How many trials were started."""
-        self.n_started_before = 0
-        """How many of them in earlier passes."""
         self.finished: str | None = None
         """Why there is nothing left to race."""
-        self.round: SearchRound | None = None
-        self._waiting: Iterator[Race] = iter(())
-        self._races: list[Race] = []
+        self._waiting: deque[Race] = deque()
         self._told: dict[RaceId, Outcome] = {}
-        self._n_judged = 0
         self._prepare()
-        self._rounds = self._run()
-        self._advance()
+        self._begin_passes()
 
     def _prepare(self) -> None:  # noqa: B027  # most searches keep nothing else
         """Set up what only this kind of search keeps."""
+
+    @property
+    def current(self) -> Pass | None:
+        """The pass whose rounds are decided now, None if all is over."""
+        return self._passes[0] if self._passes else None
 
     # --- races ------------------------------------------------------------------------------
 
     def ask(self) -> Race | None:
         """Return a race that may run now, None if outcomes must be told first, or all is over."""
-        return next(self._waiting, None)
+        return self._waiting.popleft() if self._waiting else None
 
     def tell(self, race: Race, outcome: Outcome) -> None:
-        """Take in what a race brought; the last one of a round decides it."""
+        """Take in what a race brought; the last one of a round decides it.
+
+        A pass comes to its end before the next one is looked at, whichever is over first: what
+        comes next does not depend on how many workers there are.
+        """
         self._told[race.id] = outcome
-        while self._n_judged < len(self._races):  # in race order, without gaps
-            judged = self._races[self._n_judged]
+        while self._passes and self._is_judged(self._passes[0]):
+            if not self._go_on(self._passes[0]):
+                self._passes.popleft()
+            self._begin_passes()
+
+    def _is_judged(self, one: Pass) -> bool:
+        """Judge the races of a round, in race order, without gaps; return whether all are."""
+        while one.n_judged < len(one.races):
+            judged = one.races[one.n_judged]
             told = self._told.pop(judged.id, None)
             if told is None:
-                return
+                return False
             self._judge(judged, told)
-            self._n_judged += 1
-        self._advance()
+            one.n_judged += 1
+        return True
 
     def _judge(self, race: Race, outcome: Outcome) -> None:
         for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
@@ -192,27 +226,13 @@ class Search(abc.ABC):
         if self.leader in (None, rival) or self.memory.is_better(rival, self.leader):
             self.leader = rival
 
-    def _advance(self) -> None:
-        """Go on to the next round in which anything has to be run."""
-        for round_ in self._rounds:
-            self.round = round_
-            self._races = list(self._races_of(round_))
-            self._n_judged = 0
-            self._waiting = iter(self._races)
-            self.n_started += sum(len(race.racers) for race in self._races)
-            if self._races:
-                return
-        self.round = None
-
-    def _races_of(self, round_: SearchRound) -> Iterator[Race]:
+    def _races_of(self, pass_number: int, round_: SearchRound) -> Iterator[Race]:
         """Yield the races of a round, all groups advancing together: what is known is not run."""
         for index in range(max(map(len, round_.instances), default=0)):
             for number, group in enumerate(round_.groups):
                 if index < len(round_.instances[number]):
                     instance = round_.instances[number][index]
-                    place = RaceId(
-                        len(self.plans), 1, round_.number, number, round_.n_before + index
-                    )
+                    place = RaceId(pass_number, 1, round_.number, number, round_.n_before + index)
                     limits = self._limits(round_, group, instance)
                     if limits:
                         yield _race(place, instance, limits, to_the_end=round_.to_the_end)
@@ -232,29 +252,60 @@ class Search(abc.ABC):
 
     # --- passes -----------------------------------------------------------------------------
 
-    def _run(self) -> Generator[SearchRound, None, None]:
-        while (plan := self._plan()) is not None:
+    def _begin_passes(self) -> None:
+        """Begin passes until as many are under way as may be."""
+        while len(self._passes) < self._n_side_by_side():
+            plan = self._plan()
+            if plan is None:
+                break
             self.plans.append(plan)
-            self.n_started_before, self._n_entered_before = self.n_started, self.n_entered
-            somebody_kept_up = yield from self._pass(plan)
-            nothing_run = self.n_started == self.n_started_before
-            hopeless = self.champion is not None and not somebody_kept_up
-            idle = nothing_run or (hopeless and self.n_entered == self._n_entered_before)
-            self._n_idle_passes = self._n_idle_passes + 1 if idle else 0
+            self._n_started_before, self._n_entered_before = self.n_started, self.n_entered
+            one = Pass(plan, self._pass(plan), self.n_entered)
+            if self._go_on(one):
+                self._passes.append(one)
+
+    def _go_on(self, one: Pass) -> bool:
+        """Go on to the next round of a pass in which anything has to be run, if there is one."""
+        while True:
+            try:
+                round_ = next(one.rounds)
+            except StopIteration as end:
+                self._end(one, somebody_kept_up=end.value)
+                return False
+            one.races, one.n_judged = list(self._races_of(one.plan.number, round_)), 0
+            if one.races:
+                break
+        one.round_number = round_.number
+        n_trials = sum(len(race.racers) for race in one.races)
+        self.n_started += n_trials
+        one.n_started += n_trials
+        if self._passes and one is self._passes[0]:  # the others wait for it
+            self._waiting.extendleft(reversed(one.races))
+        else:
+            self._waiting.extend(one.races)
+        return True
+
+    def _end(self, one: Pass, *, somebody_kept_up: bool) -> None:
+        self.champions[one.plan.number] = self.champion
+        hopeless = self.champion is not None and not somebody_kept_up
+        idle = one.n_started == 0 or (hopeless and self.n_entered == one.n_entered_before)
+        self._n_idle_passes = self._n_idle_passes + 1 if idle else 0
 
     def _plan(self) -> PassPlan | None:
-        """Plan the next pass, or say why there is none."""
+        """Plan the next pass; if there is none, and none is under way, say why."""
         number = len(self.plans) + 1
         if self._recorded_plans:
             return self._recorded_plans.pop(0)
         left = self._n_trials - self.n_started
         if left > self._n_known:  # what is known beforehand takes no time, and may never be used
             left -= self._n_known
+        why = None
         if left < 1:
-            self.finished = f"all n_trials={self._n_trials:.0f} trials are used"
-            return None
-        if self._n_idle_passes >= MOST_IDLE_PASSES:
-            self.finished = "every configuration of the space has raced: nothing is left to learn"
+            why = f"all n_trials={self._n_trials:.0f} trials are used"
+        elif self._n_idle_passes >= MOST_IDLE_PASSES:
+            why = "every configuration of the space has raced: nothing is left to learn"
+        if why is not None:
+            self.finished = None if self._passes else why
             return None
         return plan_pass(
             number,
@@ -273,9 +324,11 @@ class Search(abc.ABC):
         n_there = self._draw(self.n_entered + plan.n_entrants, partial(self._known_best, plan))
         new = list(range(self.n_entered, min(n_there, self.n_entered + plan.n_entrants)))
         self.n_entered += len(new)
+        self._all_entered = not new
         if new:
             return new
-        others = [number for number in range(self.n_entered) if number != self.champion]
+        racing = (racer for one in self._passes for race in one.races for racer in race.racers)
+        others = sorted(set(range(self.n_entered)) - {self.champion, *racing})
         return [int(number) for number in rng.permutation(others)[: plan.n_entrants]]
 
     def _known_best(self, plan: PassPlan) -> KnownBest:
@@ -325,6 +378,10 @@ class Search(abc.ABC):
 
     losers_are_stopped: ClassVar[bool]
     """Whether the first to finish ends a race of the first round."""
+
+    def _n_side_by_side(self) -> int:
+        """Return how many passes may be under way at a time."""
+        return 1
 
     @abc.abstractmethod
     def _first_round_share(self) -> float:

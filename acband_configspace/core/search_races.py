@@ -6,6 +6,16 @@ take longer there than the champion did. The winner of a group challenges the ch
 than the champion, and is crowned when it has met them all. Meanwhile the champion meets as many new
 instances as there are groups, so that who is lucky on a few of them does not stay for long.
 
+Passes overlap: while the winners of one are challenging, the groups of the next ones race already,
+so that no worker waits for the last race of a round. They are judged pass by pass, and each pass
+takes the champion and the instances of the moment at which it began, however many workers there
+are. On eight tables (60 seeds) that costs nothing for the same CPU time: .86, .98, .98, .99 and .89
+of the gap with one pass after the other; two workers are busy for .88 of the time instead of .81,
+four for .82 instead of .62, eight for .67 instead of .44, sixteen for .42 instead of .28 (of .95,
+an overhead of 5 % being part of it). Always four passes at a time: 1.06, 1.11, 1.02, 1.05 and .96
+of the gap. If rounds are judged in the order in which they began, instead of pass by pass, a
+coronation takes longer: 1.1 to 1.4 times the gap.
+
 Measured by the gap to the best configuration after 100, 200, 400, 800 and 1,600 median runs,
 against random search with SMAC's intensification and capping: .72, .88, .89, 1.08 and .74 of its
 gap on the three recorded tables, 1.01, 1.00, 1.07, 1.07 and 1.12 on twelve made-up tables (20
@@ -38,6 +48,11 @@ from acband_configspace.core.epochs import last_true
 from acband_configspace.core.search import MOST_BEST, Order, Search, SearchRound
 from acband_configspace.core.search_plan import PassPlan, first_round_share
 
+#: So many passes are under way at a time, one more for so many passes so far, and never more than
+#: this: the later ones have their first rounds while the earliest is decided.
+SIDE_BY_SIDE = 2
+PASSES_FOR_ONE_MORE = 8
+MOST_SIDE_BY_SIDE = 8
 #: Times count as at least this where their logarithms are taken.
 SHORTEST_TIME = 1e-3
 
@@ -51,17 +66,19 @@ class RaceSearch(Search):
         rng = np.random.default_rng([self._seed, 2, plan.number])
         groups = self._groups(self._entrants(plan, rng))
         firsts = self._first_instances(groups, plan, rng)
-        champion = self.champion
         n_entrants = sum(map(len, groups))
         ahead = self._ahead(len(groups), self._trials_left(plan) - n_entrants)
         yield self._first_round(groups, firsts, ahead)
-        winners = self._winners(groups, firsts)
+        # Passes before this one may have crowned another champion meanwhile.
+        winners, champion = self._winners(groups, firsts), self.champion
         if self.champion is None:
             self.champion = min(
                 winners, key=lambda racer: self._finishing(racer, winners[racer]), default=None
             )
             if self.champion is None:
                 return False
+        known = self._judged_on(self.champion)
+        winners = {racer: instance for racer, instance in winners.items() if instance in known}
         challengers = [racer for racer in winners if self._is_ahead(racer, [winners[racer]])]
         self._crown(challengers)  # there may be one instance only
         if self._pool_size == 1:
@@ -78,6 +95,13 @@ class RaceSearch(Search):
             orders[racer] = [winners[racer], *shuffled]
         yield from self._challenge(orders, plan, number)
         return bool(winners)
+
+    def _n_side_by_side(self) -> int:
+        # As long as there is no champion, it is not known what to race on; and what is left of a
+        # small space depends on who is racing.
+        if self.champion is None or self._all_entered:
+            return 1
+        return min(MOST_SIDE_BY_SIDE, SIDE_BY_SIDE + len(self.plans) // PASSES_FOR_ONE_MORE)
 
     # --- the first round ----------------------------------------------------------------------
 
@@ -96,7 +120,7 @@ class RaceSearch(Search):
         if self.champion is None:
             return [self._fresh_instance()] * len(groups)
         met = self._judged_on(self.champion)
-        unmet = Order(met, self._pool_size).first(len(met) + 1)[len(met) :]
+        unmet = self._unmet(1)
         n_entrants = sum(map(len, groups))
         if self._n_idle_passes and unmet and 0 < n_entrants < self._trials_left(plan):
             return unmet * len(groups)
@@ -107,9 +131,19 @@ class RaceSearch(Search):
         """Return the next instances of the champion: one for each group, as far as trials go."""
         if self.champion is None:
             return []
-        met = self._judged_on(self.champion)
-        n_more = math.floor(max(0, min(n_groups, len(met) + 1, n_trials)))
-        return Order(met, self._pool_size).first(len(met) + n_more)[len(met) :]
+        n_met = len(self._judged_on(self.champion))
+        return self._unmet(math.floor(max(0, min(n_groups, n_met + 1, n_trials))))
+
+    def _unmet(self, n: int) -> list[int]:
+        """Return the next instances of the champion, which it is not meeting in another pass."""
+        meeting = (
+            race.instance
+            for one in self._passes
+            for race in one.races[one.n_judged :]
+            if self.champion in race.racers
+        )
+        met = list(dict.fromkeys([*self._judged_on(self._the_champion), *meeting]))
+        return Order(met, self._pool_size).first(len(met) + n)[len(met) :]
 
     def _first_round(
         self, groups: Sequence[Sequence[int]], firsts: Sequence[int], ahead: Sequence[int]

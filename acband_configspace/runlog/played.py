@@ -181,8 +181,6 @@ class _Player:
         self._drafts: dict[EpochPlace, dict[int, _RoundInProgress]] = {}
         """The rounds of each epoch."""
         self._changes: list[tuple[RaceRecord, int]] = []
-        self._champions: dict[int, int] = {}
-        """With memory, who was champion when each pass began."""
 
     def play(self) -> Played:
         self.take_in()
@@ -229,10 +227,9 @@ class _Player:
         while (race := engine.ask()) is not None:
             drafts = self._drafts.setdefault(race.id[:2], {})
             if race.id.round not in drafts:
-                if self._memory and engine.epoch_winners:
-                    champion = engine.epoch_winners[0][0]
-                    self._champions.setdefault(race.id.pass_number, champion)
-                drafts[race.id.round] = _RoundInProgress(engine.position.is_playoff)
+                # With memory, the passes under way have rounds of both kinds.
+                later = race.id.round > 1 if self._memory else engine.position.is_playoff
+                drafts[race.id.round] = _RoundInProgress(later)
             drafts[race.id.round].hand_out(race)
             self._handed_out[race.id] = race
 
@@ -241,14 +238,16 @@ class _Player:
         for place, drafts in sorted(self._drafts.items()):
             if any(draft.races for draft in drafts.values()):
                 is_over = place < last or bool(self._engine.finished)
+                if self._memory:  # later passes begin before
+                    is_over = place[0] in self._engine.champions
                 winner = self._winner(place, drafts.values()) if is_over else None
                 yield _epoch(place, drafts, winner, is_over=is_over, memory=self._memory)
 
     def _winner(self, place: EpochPlace, drafts: Iterable[_RoundInProgress]) -> int | None:
         pass_number, epoch = place
-        if self._memory:  # who was champion when the next pass began
-            later = [number for number in self._champions if number > pass_number]
-            return self._champions[min(later)] if later else self._leader
+        if self._memory:
+            is_last = bool(self._engine.finished) and place == max(self._drafts)
+            return self._leader if is_last else self._engine.champions[pass_number]
         winners = self._engine.epoch_winners[pass_number - 1]
         if epoch <= len(winners):
             return winners[epoch - 1]

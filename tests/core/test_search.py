@@ -269,12 +269,14 @@ def test_who_led_in_a_challenge_that_failed_leads_no_longer() -> None:
 
 
 def test_newcomers_are_stopped_at_the_time_of_the_champion() -> None:
+    """Of the one that was champion when the pass began: passes overlap."""
     world = World(run_times(), numbered(20), racing=True, n_trials=400)
     engine = world.engine()
     n_limited = n_alone = 0
+    champions: dict[int, int] = {}
     while (race := engine.ask()) is not None:
         if race.id.pass_number > 1 and race.id.round == 1:
-            (champion,) = engine.epoch_winners[-1]
+            champion = champions[race.id.pass_number]
             if race.racers == (champion,):
                 n_alone += 1
                 assert race.limits is None
@@ -283,6 +285,8 @@ def test_newcomers_are_stopped_at_the_time_of_the_champion() -> None:
                 assert race.limits == pytest.approx([limit] * len(race.racers))
                 n_limited += 1
         engine.tell(race, world.run(engine, race))
+        for plan in engine.plans[len(champions) + 1 :]:
+            (champions[plan.number],) = engine.epoch_winners[-1]
     assert n_limited > 20
     assert n_alone > 15  # it meets all others of the 20 instances meanwhile
 
@@ -293,6 +297,43 @@ def test_the_rounds_of_a_pass_are_numbered_without_gaps() -> None:
         rounds.setdefault(race.id.pass_number, set()).add(race.id.round)
     assert any(len(numbers) > 2 for number, numbers in rounds.items() if number > 1)
     assert all(numbers == set(range(1, len(numbers) + 1)) for numbers in rounds.values())
+
+
+def test_while_a_challenge_is_open_others_race() -> None:
+    """Or workers would wait for the last race of each round."""
+    world = World(run_times(), numbered(50), racing=True, n_trials=INF)
+    engine = world.engine()
+    while (race := engine.ask()) is not None and race.id[:3] < (10, 1, 2):
+        engine.tell(race, world.run(engine, race))
+    assert race is not None
+    held_back, leader, later = race, engine.leader, []
+    while (race := engine.ask()) is not None:
+        engine.tell(race, world.run(engine, race))
+        later.append(race)
+    groups = [race for race in later if race.id.pass_number > held_back.id.pass_number]
+    assert len(groups) > 10
+    assert {race.id.round for race in groups} == {1}
+    assert engine.leader == leader, "they are judged when the challenge is over"
+    engine.tell(held_back, world.run(engine, held_back))
+    assert engine.ask() is not None
+
+
+@settings(max_examples=100)
+@given(worlds(racing=True), st.integers(2, 30), st.randoms(use_true_random=False))
+def test_nobody_meets_an_instance_in_two_races_at_a_time(
+    world: World, at_once: int, rng: random.Random
+) -> None:
+    engine = world.engine()
+    running: list[Race] = []
+    while True:
+        while len(running) < at_once and (race := engine.ask()) is not None:
+            running.append(race)
+        pairs = [(racer, race.instance) for race in running for racer in race.racers]
+        assert len(set(pairs)) == len(pairs)
+        if not running:
+            break
+        race = running.pop(rng.randrange(len(running)))
+        engine.tell(race, world.run(engine, race))
 
 
 # --- failures -----------------------------------------------------------------------------------
