@@ -306,16 +306,18 @@ class _MemoryDriver:
 
     @property
     def position(self) -> Position:
-        current = self._search.current
+        search, current = self._search, self._search.current
         if current is None:
-            n_passes = len(self._search.plans)
+            n_passes = len(search.plans)
             return Position(n_passes, epoch=1, round=1, n_epochs=1, share=1.0, is_playoff=False)
         return Position(
             pass_number=current.plan.number,
             epoch=1,
             round=current.round_number,
             n_epochs=1,
-            share=min(1.0, current.n_started / max(1, current.plan.n_trials)),
+            share=min(
+                1.0, search.n_started_in[current.plan.number] / max(1, current.plan.n_trials)
+            ),
             is_playoff=current.round_number > 1,
         )
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -74,8 +74,6 @@ class Pass:
     """Those that are left; in the end, whether anybody came through the first one."""
     n_entered_before: int
     """How many configurations had entered before it."""
-    n_started: int = 0
-    """How many trials it has started."""
     round_number: int = 1
     races: list[Race] = field(default_factory=list)
     """Those of this round ..."""
@@ -138,7 +136,6 @@ class Search(abc.ABC):
         self._pool_size = instances.n_distinct
         self._n_idle_passes = 0
         self._n_entered_before = 0
-        self._n_started_before = 0
         self._passes: deque[Pass] = deque()
         self._all_entered = False
         self._last_left: list[int] = []
@@ -156,7 +153,9 @@ class Search(abc.ABC):
         self.n_entered = 0
         """How many configurations have raced."""
         self.n_started = 0
-        """How many trials were started."""
+        """How many trials were started ..."""
+        self.n_started_in: Counter[int] = Counter()
+        """... and how many in each pass."""
         self.finished: str | None = None
         """Why there is nothing left to race."""
         self._waiting: deque[Race] = deque()
@@ -259,7 +258,7 @@ class Search(abc.ABC):
             if plan is None:
                 break
             self.plans.append(plan)
-            self._n_started_before, self._n_entered_before = self.n_started, self.n_entered
+            self._n_entered_before = self.n_entered
             one = Pass(plan, self._pass(plan), self.n_entered)
             if self._go_on(one):
                 self._passes.append(one)
@@ -278,7 +277,7 @@ class Search(abc.ABC):
         one.round_number = round_.number
         n_trials = sum(len(race.racers) for race in one.races)
         self.n_started += n_trials
-        one.n_started += n_trials
+        self.n_started_in[one.plan.number] += n_trials
         if self._passes and one is self._passes[0]:  # the others wait for it
             self._waiting.extendleft(reversed(one.races))
         else:
@@ -288,25 +287,25 @@ class Search(abc.ABC):
     def _end(self, one: Pass, *, somebody_kept_up: bool) -> None:
         self.champions[one.plan.number] = self.champion
         hopeless = self.champion is not None and not somebody_kept_up
-        idle = one.n_started == 0 or (hopeless and self.n_entered == one.n_entered_before)
+        nothing_run = self.n_started_in[one.plan.number] == 0
+        idle = nothing_run or (hopeless and self.n_entered == one.n_entered_before)
         self._n_idle_passes = self._n_idle_passes + 1 if idle else 0
 
     def _plan(self) -> PassPlan | None:
         """Plan the next pass; if there is none, and none is under way, say why."""
-        number = len(self.plans) + 1
-        if self._recorded_plans:
-            return self._recorded_plans.pop(0)
-        left = self._n_trials - self.n_started
-        if left > self._n_known:  # what is known beforehand takes no time, and may never be used
-            left -= self._n_known
+        recorded = self._recorded_plans[0] if self._recorded_plans else None
+        left = self._n_left(self._n_trials if recorded is None else recorded.limit)
         why = None
         if left < 1:
             why = f"all n_trials={self._n_trials:.0f} trials are used"
         elif self._n_idle_passes >= MOST_IDLE_PASSES:
             why = "every configuration of the space has raced: nothing is left to learn"
+        if recorded is not None and (why is None or not self._passes):
+            return self._recorded_plans.pop(0)
         if why is not None:
             self.finished = None if self._passes else why
             return None
+        number = len(self.plans) + 1
         return plan_pass(
             number,
             left=left,
@@ -318,6 +317,16 @@ class Search(abc.ABC):
             limit=self._n_trials,
             multiple=self._k if self.losers_are_stopped else 1,
         )
+
+    def _n_left(self, limit: float) -> float:
+        """Return how many trials there are for a new pass."""
+        # What a pass under way was meant to have is not for those after it.
+        reserved = sum(
+            max(0, one.plan.n_trials - self.n_started_in[one.plan.number]) for one in self._passes
+        )
+        left = limit - self.n_started - reserved
+        # What is known beforehand takes no time, and may never be used.
+        return left - self._n_known if left > self._n_known else left
 
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
@@ -371,8 +380,10 @@ class Search(abc.ABC):
 
     def _trials_left(self, plan: PassPlan) -> float:
         # Of the limit under which it was planned: a run that goes on under another one, even a
-        # lower one, must come to the same races first.
-        return plan.limit - self.n_started
+        # lower one, must come to the same races first. There, later passes may have begun already.
+        later = (one.plan for one in self._passes if one.plan.number > plan.number)
+        n_later = sum(self.n_started_in[p.number] for p in later if p.limit != plan.limit)
+        return plan.limit - (self.n_started - n_later)
 
     # --- what differs between costs and races -------------------------------------------------
 

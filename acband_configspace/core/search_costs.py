@@ -233,7 +233,7 @@ class CostSearch(Search):
         if self._pool_size == 1:
             return 0
         n_rounds = max(1, (len(alive) - 1).bit_length())  # as often as half of them are left
-        left = plan.n_trials - (self.n_started - self._n_started_before)
+        left = plan.n_trials - self.n_started_in[plan.number]
         n_more = max(1, self._n_affordable(alive, order, n_met, left, left / n_rounds))
         if len(alive) == 1:
             n_more = max(n_more, self.memory.n_met(self._the_champion) - n_met)
