@@ -16,6 +16,7 @@ COMMANDS = (
     "anytime",
     "paper",
     "beyond",
+    "workers",
     "tables",
     "race",
     "cluster",

@@ -283,27 +283,50 @@ def simulate_run(
     if cpu_limit is not None and not real_number("cpu_limit", cpu_limit) > 0:
         raise ValueError(f"cpu_limit must be positive but got {cpu_limit!r}")
     most_trials = math.inf if n_trials is None else whole_number("n_trials", n_trials, at_least=2)
-    racing = cpu_limit is not None
-    engine = Engine(
+    play = _play(
+        table,
         settings_from(preset, **settings),
+        n_trials=most_trials,
+        racing=cpu_limit is not None,
+        seed=seed,
+        par=par,
+        n_workers=n_workers,
+    )
+    return play.to_the_end(cpu_limit or math.inf)
+
+
+def racing_play(table: RuntimeTable, *, seed: int) -> Play:
+    """Return a run of ``ACBandFacade(racing=True)`` before its first race, without a limit."""
+    return _play(table, settings_from("default"), n_trials=math.inf, racing=True, seed=seed)
+
+
+def _play(
+    table: RuntimeTable,
+    settings: Settings,
+    *,
+    n_trials: float,
+    racing: bool,
+    seed: int,
+    **options: Any,
+) -> Play:
+    engine = Engine(
+        settings,
         racing=racing,
         instances=columns_as_instances(table, seed),
         draw=lambda n, known: min(n, table.n_configs),
-        limits=Limits(most_trials, racing),
+        limits=Limits(n_trials, racing),
         n_in_space=table.n_configs,
         seed=seed,
     )
     rows, _ = drawn_order(table, seed)
-    play = Play(
+    return Play(
         engine,
         rows.tolist(),
         lambda row, column: float(table.runtimes[row, column]),
         cutoff=table.cutoff,
         racing=racing,
-        par=par,
-        n_workers=n_workers,
+        **options,
     )
-    return play.to_the_end(cpu_limit or math.inf)
 
 
 def columns_as_instances(table: RuntimeTable, seed: int) -> Instances:
@@ -352,6 +375,10 @@ class Play:
             trajectory=tuple(trajectory),
             configurations=tuple(rows[:n_configs]),
         )
+
+    def outcome(self, race: Race) -> Outcome:
+        """Return what a race brings."""
+        return self._run(race, set())[0]
 
     def _run(self, race: Race, known: set[tuple[int, int]]) -> tuple[Outcome, float]:
         """Return what a race brings, and its CPU time; as in the facade, known costs take none."""

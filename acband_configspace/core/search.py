@@ -294,7 +294,10 @@ class Search(abc.ABC):
     def _plan(self) -> PassPlan | None:
         """Plan the next pass; if there is none, and none is under way, say why."""
         recorded = self._recorded_plans[0] if self._recorded_plans else None
-        left = self._n_left(self._n_trials if recorded is None else recorded.limit)
+        limit = self._n_trials if recorded is None else recorded.limit
+        if any(one.plan.limit != limit for one in self._passes):
+            return None  # those of an earlier limit come to their end as they did under it
+        left = self._n_left(limit)
         why = None
         if left < 1:
             why = f"all n_trials={self._n_trials:.0f} trials are used"
@@ -320,13 +323,15 @@ class Search(abc.ABC):
 
     def _n_left(self, limit: float) -> float:
         """Return how many trials there are for a new pass."""
-        # What a pass under way was meant to have is not for those after it.
-        reserved = sum(
-            max(0, one.plan.n_trials - self.n_started_in[one.plan.number]) for one in self._passes
-        )
-        left = limit - self.n_started - reserved
+        left = limit - self.n_started - self._n_reserved()
         # What is known beforehand takes no time, and may never be used.
         return left - self._n_known if left > self._n_known else left
+
+    def _n_reserved(self) -> int:
+        """Return what passes under way may still have: that is not for those after them."""
+        return sum(
+            max(0, one.plan.n_trials - self.n_started_in[one.plan.number]) for one in self._passes
+        )
 
     def _entrants(self, plan: PassPlan, rng: np.random.Generator) -> list[int]:
         """Return new configurations; those dropped before, if there is no new one."""
@@ -380,10 +385,8 @@ class Search(abc.ABC):
 
     def _trials_left(self, plan: PassPlan) -> float:
         # Of the limit under which it was planned: a run that goes on under another one, even a
-        # lower one, must come to the same races first. There, later passes may have begun already.
-        later = (one.plan for one in self._passes if one.plan.number > plan.number)
-        n_later = sum(self.n_started_in[p.number] for p in later if p.limit != plan.limit)
-        return plan.limit - (self.n_started - n_later)
+        # lower one, must come to the same races first.
+        return plan.limit - self.n_started
 
     # --- what differs between costs and races -------------------------------------------------
 

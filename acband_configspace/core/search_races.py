@@ -9,12 +9,12 @@ instances as there are groups, so that who is lucky on a few of them does not st
 Passes overlap: while the winners of one are challenging, the groups of the next ones race already,
 so that no worker waits for the last race of a round. They are judged pass by pass, and each pass
 takes the champion and the instances of the moment at which it began, however many workers there
-are. On eight tables (60 seeds) that costs nothing for the same CPU time: .86, .98, .98, .99 and .89
-of the gap with one pass after the other; two workers are busy for .88 of the time instead of .81,
-four for .82 instead of .62, eight for .67 instead of .44, sixteen for .42 instead of .28 (of .95,
-an overhead of 5 % being part of it). Always four passes at a time: 1.06, 1.11, 1.02, 1.05 and .96
-of the gap. If rounds are judged in the order in which they began, instead of pass by pass, a
-coronation takes longer: 1.1 to 1.4 times the gap.
+are. On eight tables that costs nothing for the same CPU time: .86, .98, .98, .99 and .89 of the gap
+with one pass after the other, after 100, 200, 400, 800 and 1,600 median runs (40 seeds and more).
+Two workers are busy for .98 of the time instead of .93, four for .74 instead of .71, eight for .59
+instead of .46, sixteen for .35 instead of .24 (``benchmark workers --seeds 5``). Always four passes
+at a time: 1.06, 1.11, 1.02, 1.05 and .96 of the gap. Rounds judged in the order in which they
+began, instead of pass by pass: 1.1 to 1.4 times the gap, since a coronation takes longer.
 
 Measured by the gap to the best configuration after 100, 200, 400, 800 and 1,600 median runs,
 against random search with SMAC's intensification and capping: .72, .88, .89, 1.08 and .74 of its
@@ -48,8 +48,8 @@ from acband_configspace.core.epochs import last_true
 from acband_configspace.core.search import MOST_BEST, Order, Search, SearchRound
 from acband_configspace.core.search_plan import PassPlan, first_round_share
 
-#: So many passes are under way at a time, one more for so many passes so far, and never more than
-#: this: the later ones have their first rounds while the earliest is decided.
+#: How many passes are under way at a time at first, after how many passes there is one more, and
+#: how many there are at most. The later ones have their first rounds while the first is decided.
 SIDE_BY_SIDE = 2
 PASSES_FOR_ONE_MORE = 8
 MOST_SIDE_BY_SIDE = 8
@@ -67,7 +67,8 @@ class RaceSearch(Search):
         groups = self._groups(self._entrants(plan, rng))
         firsts = self._first_instances(groups, plan, rng)
         n_entrants = sum(map(len, groups))
-        ahead = self._ahead(len(groups), self._trials_left(plan) - n_entrants)
+        n_for_champion = self._trials_left(plan) - n_entrants - self._n_reserved()
+        ahead = self._ahead(len(groups), n_for_champion)
         yield self._first_round(groups, firsts, ahead)
         # Passes before this one may have crowned another champion meanwhile.
         winners, champion = self._winners(groups, firsts), self.champion
@@ -135,7 +136,7 @@ class RaceSearch(Search):
         return self._unmet(math.floor(max(0, min(n_groups, n_met + 1, n_trials))))
 
     def _unmet(self, n: int) -> list[int]:
-        """Return the next instances of the champion, which it is not meeting in another pass."""
+        """Return instances that the champion has not met, and is not meeting in another pass."""
         meeting = (
             race.instance
             for one in self._passes

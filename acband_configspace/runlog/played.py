@@ -83,7 +83,8 @@ class PlayedEpoch:
     is_playoff: bool
     rounds: tuple[PlayedRound, ...]
     winner: int | None
-    """Who won it: with memory, the champion after the pass. None as long as that is open."""
+    """Who won it: with memory, the champion after the pass. None as long as that is open, or if
+    nobody has finished."""
 
     @property
     def ended(self) -> float:
@@ -266,7 +267,10 @@ class _Space:
         self._k = k
         self._n_in_space = recorded.header.n_in_space
         self._n_raced = 1 + max(racer for race in recorded.races for racer in race.racers)
-        self._last = max(race.id[:3] for race in recorded.races)
+        # Where passes overlap, the champion alone may race for one before all have raced that
+        # entered those before it.
+        telling = (race for race in recorded.races if race.id.round > 1 or len(race.racers) > 1)
+        self._last = max((race.id[:3] for race in telling), default=(0, 0, 0))
         self._last_race = min(
             (race for race in recorded.races if self._n_raced - 1 in race.racers),
             key=lambda race: race.id,

@@ -162,7 +162,9 @@ def _difference(run: Run, configuration: int | None) -> str:
 def _epoch_rows(run: Run) -> list[Row]:
     rows: list[Row] = []
     before: int | None = None
+    ended = 0.0
     for epoch in run.epochs:
+        ended = max(ended, epoch.ended)  # passes overlap, and are decided one after the other
         same = epoch.winner is not None and epoch.winner == before
         rows.append(
             [
@@ -171,7 +173,7 @@ def _epoch_rows(run: Run) -> list[Row]:
                 f"{len({n for round_ in epoch.rounds for n in round_.in_play}):,}",
                 "open" if epoch.winner is None else run.label(epoch.winner),
                 _last_score(epoch),
-                seconds(epoch.ended),
+                seconds(ended),
                 "as before" if same else _difference(run, epoch.winner),
             ]
         )

@@ -110,6 +110,17 @@ def test_any_part_of_a_run_can_be_played(tmp_path: Path, options: dict[str, Any]
                     assert set(early.survivors or ()) <= set(late.survivors or ())
 
 
+@pytest.mark.parametrize("n_workers", [3, 8])
+def test_a_run_of_races_can_be_played_after_each_of_them(tmp_path: Path, n_workers: int) -> None:
+    """Passes overlap: when one has begun, not all need have raced that entered the one before."""
+    write_run(tmp_path / "whole", racing=True, n_trials=250, n_workers=n_workers)
+    lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "part").mkdir()
+    for n_lines in range(2, len(lines)):
+        (tmp_path / "part" / "journal.jsonl").write_bytes(b"".join(lines[:n_lines]))
+        assert Run.load(tmp_path / "part").problem is None
+
+
 def test_the_order_in_which_races_end_changes_when_but_not_who(tmp_path: Path) -> None:
     for n_workers in (1, 7):
         write_run(tmp_path / str(n_workers), n_trials=400, n_workers=n_workers)

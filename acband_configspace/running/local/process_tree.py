@@ -44,10 +44,6 @@ LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 #: Elsewhere a process whose parent has ended can no longer be found, unless by its group.
 ADOPTS_ORPHANS = sys.platform == "linux"
 
-#: Whether the clock of any process can be read. What psutil reads moves in steps of 10 ms.
-HAS_CPU_CLOCKS = sys.platform == "linux"
-_CPU_CLOCK_OF_SCHEDULER = 2
-
 # Loaded once: a freshly forked racer should not search for the C library again.
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if ADOPTS_ORPHANS else None
 
@@ -280,16 +276,21 @@ def _usage(process: psutil.Process) -> _Usage:
 
 
 def _clock_of(pid: int) -> float | None:
-    """Return the CPU seconds of a living process to the microsecond, None if nobody can tell.
+    """Return the CPU seconds of a process, as of the scheduler's last tick; None if unknown.
 
-    Python has no ``clock_getcpuclockid``; what follows is what it returns on Linux.
+    Python has no ``clock_getcpuclockid``; this is what that returns on Linux.
     """
-    if not HAS_CPU_CLOCKS:
+    if sys.platform != "linux":
         return None
     try:
         return time.clock_gettime(~pid << 3 | _CPU_CLOCK_OF_SCHEDULER)
     except OSError:  # it has just ended, or this kernel keeps such clocks to itself
         return None
+
+
+_CPU_CLOCK_OF_SCHEDULER = 2
+#: Whether there are such clocks here. What psutil reads moves in steps of 10 ms.
+HAS_CPU_CLOCKS = _clock_of(os.getpid()) is not None
 
 
 def _ignores_children(pid: int) -> bool:

@@ -47,8 +47,10 @@ from acband_configspace.running.race import RacerReport, TrackLimits
 TERM_HEAD_START = 0.002
 #: With clock="cpu", the most seconds between two looks at the CPU time of a racer's tree.
 CPU_INTERVAL = 0.05
-#: ... and the least: a look takes 0.2 ms or so. Elsewhere CPU time moves in larger steps.
+#: ... the least (a look takes 0.2 ms or so; in some places CPU time moves in larger steps) ...
 LEAST_CPU_INTERVAL = 0.001 if process_tree.HAS_CPU_CLOCKS else 0.01
+#: ... and the least on account of threads that it has not started yet.
+THREADS_INTERVAL = 0.01
 #: Seconds between two looks at the memory of a racer's tree, of which each takes 0.4 ms or so...
 MEMORY_INTERVAL = 0.05
 #: ... and more if the limit is too far away to be reached sooner at this many megabytes a second.
@@ -282,7 +284,7 @@ class RacerRun:
         return min(self._losing_time, self._cutoff)
 
     def patience(self) -> float | None:
-        """Return for how many seconds no limit can be broken; None means for ever."""
+        """Return for how many seconds no limit should be broken; None means for ever."""
         now = time.monotonic()
         waits = []
         if self._limits.memory_limit_mb is not None:
@@ -292,11 +294,14 @@ class RacerRun:
             limit = self._limit if returned is None else returned - self._started + RETURN_PATIENCE
             waits.append(self._started + limit - now)
         else:
-            # The tree cannot use CPU time faster than with all its threads at once.
+            # With the threads that it has, the tree cannot use CPU time faster than on as many
+            # cores. It may start more of them, so not much later than if it used all cores.
             n_cores = os.cpu_count() or 1
             n_busy = max(1, min(self._cpu_clock.n_threads or n_cores, n_cores))
-            soonest = (self._limit - self._cpu_used) / n_busy
-            waits.append(min(max(soonest, LEAST_CPU_INTERVAL), CPU_INTERVAL))
+            left = self._limit - self._cpu_used
+            waits.append(max(left / n_busy, LEAST_CPU_INTERVAL))
+            waits.append(max(left / n_cores, THREADS_INTERVAL))
+            waits.append(CPU_INTERVAL)
             waits.append(self._wall_deadline() - now)
         wait = min(waits, default=math.inf)
         return min(max(wait, 0.0), LONGEST_WAIT) if wait < math.inf else None
