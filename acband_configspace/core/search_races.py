@@ -17,11 +17,11 @@ at a time: 1.06, 1.11, 1.02, 1.05 and .96 of the gap. Rounds judged in the order
 began, instead of pass by pass: 1.1 to 1.4 times the gap, since a coronation takes longer.
 
 Measured by the gap to the best configuration after 100, 200, 400, 800 and 1,600 median runs,
-against random search with SMAC's intensification and capping: .72, .88, .89, 1.08 and .74 of its
-gap on the three recorded tables, 1.01, 1.00, 1.07, 1.07 and 1.12 on twelve made-up tables (20
-seeds each). Where all its challengers meet the instances in one order, as in ParamILS, that search
-has 1.2 to 2.8 times the gap. The constants lie in the middle of wide ranges that are about equally
-good.
+against random search with SMAC's intensification and capping: .76, .66, 1.17, 1.20 and .45 of its
+gap on the three recorded tables; before passes overlapped .72, .88, .89, 1.08 and .74 there, and
+1.01, 1.00, 1.07, 1.07 and 1.12 on twelve made-up tables (20 seeds each). Where all its challengers
+meet the instances in one order, as in ParamILS, that search has 1.2 to 2.8 times the gap. The
+constants lie in the middle of wide ranges that are about equally good.
 
 These did not help. All groups of a pass on one instance, or one order for all challengers: 5 to 10
 % worse. Passes that grow by half, half of the groups that are left going on, challengers that may
