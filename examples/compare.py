@@ -26,6 +26,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -232,7 +234,9 @@ def run_here(job: str, method: str, seed: int, path: str, arguments: argparse.Na
             folder=Path(folder),
             instances=instance_folder(job, arguments),
         )
-        run = replace(METHODS[method].run(task), versions=versions())
+        before = yardstick()
+        run = METHODS[method].run(task)
+        run = replace(run, versions=versions(), yardstick=(before + yardstick()) / 2)
     part = Path(f"{path}.part")  # a result that is there is whole
     part.write_text(json.dumps(asdict(run)), encoding="utf-8")
     part.replace(path)
@@ -245,6 +249,17 @@ def versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
+
+
+def yardstick() -> float:
+    """Return how many milliseconds of CPU time this machine takes for a fixed piece of work."""
+    took = timeit.repeat(
+        lambda: sorted(range(500_000), key=lambda number: number * 7919 % 1_000_003),
+        timer=time.process_time,
+        number=1,
+        repeat=5,
+    )
+    return 1000 * float(np.median(took))
 
 
 def instance_folder(job_name: str, arguments: argparse.Namespace) -> Path:

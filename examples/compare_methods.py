@@ -90,6 +90,9 @@ class Run:
     n_configs: int
     versions: dict[str, str] = field(default_factory=dict)
     """Of the packages that it was made with: a run may be kept for long."""
+    yardstick: float | None = None
+    """Milliseconds of CPU time that the machine took for a fixed piece of work, before and after:
+    on a machine twice as fast, the same seconds are twice as much."""
 
 
 def plain(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from scipy import stats
 LOOKS = (0.125, 0.25, 0.5, 1.0)
 #: Who used a smaller share of the time is named below the table.
 ENOUGH = 0.95
+#: Machines whose times for the same work differ by a smaller factor count as equally fast.
+EQUAL_SPEED = 1.1
 
 Floats = npt.NDArray[np.float64]
 
@@ -144,6 +146,7 @@ def _notes(result: JobResult) -> Iterator[str]:
             yield f"{method.title}: the figures are of {_seeds(len(method.runs))}."
     if not result.timed:
         return
+    yield from _note_on_speed(result)
     if any(method.title.startswith("SMAC") for method in result.methods):
         yield "SMAC caps runs only where it says so: capping is off by default in SMAC 2.4."
     for method in result.methods:
@@ -152,10 +155,26 @@ def _notes(result: JobResult) -> Iterator[str]:
             yield f"{method.title} used only {100 * used:.0f} % of its time."
 
 
+def _note_on_speed(result: JobResult) -> Iterator[str]:
+    """Yield which methods were run on a slower machine, if not all were run on equal ones."""
+    marks = {}
+    for method in result.methods:
+        known = [run.yardstick for run in method.runs.values() if run.yardstick is not None]
+        if len(known) == len(method.runs):
+            marks[method.title] = float(np.mean(known))
+    unknown = [method.title for method in result.methods if method.title not in marks]
+    if marks and unknown:
+        yield f"Not known: how fast the machine was that ran {', '.join(unknown)}."
+    for title, mark in marks.items():
+        if mark > EQUAL_SPEED * min(marks.values()):
+            slower = mark / min(marks.values())
+            yield f"{title} was run on a machine that is slower by a factor of {slower:.2f}."
+
+
 def write_csv(path: str, results: Sequence[JobResult]) -> None:
     """Write a row for every run."""
     looks = [f"test_cost_at_{share:g}" for share in LOOKS]
-    columns = ["elapsed", "in_target", "n_trials", "n_configs"]
+    columns = ["elapsed", "in_target", "n_trials", "n_configs", "yardstick"]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["job", "method", "seed", *columns, *looks, "default_test_cost"])

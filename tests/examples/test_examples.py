@@ -214,6 +214,29 @@ def test_nothing_is_made_up_of_earlier_looks(
         assert (tmp_path / "job.png").stat().st_size > 0
 
 
+@needs_highs
+def test_runs_of_a_slower_machine_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same seconds are less there."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import compare
+    import compare_tables
+    import numpy as np
+    from compare_methods import Run
+
+    assert 0 < compare.yardstick() < 60_000
+    methods = [
+        compare_tables.MethodResult(
+            title, title, False, np.ones((1, 4, 5)), {0: Run([], 9, 8, 4, 2, yardstick=yardstick)}
+        )
+        for title, yardstick in (("one", 100.0), ("other", 105.0), ("slow", 150.0), ("old", None))
+    ]
+    result = compare_tables.JobResult("job", "job", True, 10.0, 1, np.ones(5), methods, 1)
+    text = compare_tables.table(result, {})
+    assert "slow was run on a machine that is slower by a factor of 1.50." in text
+    assert "Not known: how fast the machine was that ran old." in text
+    assert text.count("machine") == 2
+
+
 def test_an_interval_of_a_ratio_contains_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     pytest.importorskip("highspy")
