@@ -25,8 +25,8 @@ Values = Mapping[str, Any]
 _FIELD = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 #: Fields, and what decides whether they are within quotes of a shell.
 _SHELL_SIGN = re.compile(
-    r"\{\{|\}\}|\\?\{(\w+)\}|\\.|\$\(\([^()]*\)\)|\$\(|['\"`()]"
-    r"|(?<!<)<<(?=-?[\"'\w\\])|(?<![^\s;&|(])#",
+    r"\{\{|\}\}|\\?\{(\w+)\}|\\.|\$\(\((?:[^()]|\([^()]*\))*\)\)|\$\(|['\"`()]"
+    r"|(?<!<)<<(?!<)|(?<![^\s;&|(])#",
     re.DOTALL,
 )
 #: What opens something within parentheses, quotes and here-documents, and what closes these.

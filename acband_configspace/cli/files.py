@@ -60,9 +60,13 @@ def without_comment(line: str) -> str:
 def unquoted(text: str) -> str:
     """Return a text without the quotes around it, if it has a pair of them."""
     text = text.strip()
-    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
-        return text[1:-1]
-    return text
+    if len(text) < 2 or text[0] != text[-1] or text[0] not in "\"'":
+        return text
+    quote, inner = text[0], text[1:-1]
+    # Words may be in quotes of their own: then the first ends, and the last begins, at a space.
+    first_ends = re.match(rf"[^{quote}]*{quote}\s", inner)
+    last_begins = re.search(rf"\s{quote}[^{quote}]*$", inner)
+    return text if first_ends and last_begins else inner
 
 
 def split_values(text: str) -> list[str]:
@@ -108,7 +112,13 @@ def listed_instances(
         if not text or text.startswith("#"):
             continue
         name, rest = (text, "") if names_only else _split(text, Place(path, number))
-        found.setdefault(name, ListedInstance(name, rest))
+        known = found.setdefault(name, ListedInstance(name, rest))
+        if known.rest != rest:
+            raise InputError(
+                Place(path, number),
+                f"{name!r} is listed with {known.rest!r} and with {rest!r}: give one of them "
+                "another name, that of a link to it, for example",
+            )
     if not found:
         raise InputError(Place(path), "lists no instance")
     return list(found.values())
@@ -117,8 +127,8 @@ def listed_instances(
 def _split(text: str, place: Place) -> tuple[str, str]:
     quote = text[0]
     if quote not in "\"'":
-        name, _, rest = text.partition(" ") if " " in text else text.partition("\t")
-        return name, rest.strip()
+        name, *rest = text.split(None, 1)
+        return name, "".join(rest)
     end = text.find(quote, 1)
     if end < 0:
         raise InputError(place, f"the quote at the beginning is never closed: {text!r}")

@@ -112,11 +112,14 @@ def test_a_shell_sees_arguments_as_data(text: str) -> None:
         ("solve \\{instance}", ["instance"]),
         ("solve \\'{instance} '\\' {seed}", []),
         ("cat <<END\n{instance}\nEND", ["instance"]),
+        ("cat << END | solve\n{instance}\nEND", ["instance"]),
+        ("cat <<- !\n{instance}\n!", ["instance"]),
         ('awk "{{print}}" {instance} "{seed}"', ["seed"]),
         ("# don't use -v\nsolve {instance}", []),
         ("solve {instance} # {parameters}", ["parameters"]),
         ('echo "a # b" {instance}#', []),
         ("solve -n $((1<<3)) {instance} <<<x", []),
+        ("solve -n $(( (1 + 2) << 3 )) {instance}", []),
     ],
 )
 def test_fields_within_the_quotes_of_a_shell(command: str, quoted: list[str]) -> None:

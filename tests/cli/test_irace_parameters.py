@@ -62,10 +62,26 @@ def test_defaults_come_from_elsewhere_and_are_moved_out_of_what_is_forbidden() -
     assert given == {"a": 3, "b": "y"}
 
 
+@pytest.mark.parametrize("condition", ["p == TRUE", "T == p", 'p == "TRUE"', "p %in% c(T)"])
+def test_truths_are_compared_as_text(condition: str) -> None:
+    space = read_irace(f'p "" c (TRUE, FALSE)\nq "" i (1, 3) | {condition}\n', "f")
+    space.seed(1)
+    for configuration in space.sample_configuration(20):
+        assert ("q" in configuration) is (configuration["p"] == "TRUE")
+
+
+def test_names_with_signs_are_in_backticks() -> None:
+    space = read_irace('`a-b` "" i (1, 3)\nq "" i (1, 3) | `a-b` == 2\n', "f")
+    space.seed(1)
+    for configuration in space.sample_configuration(20):
+        assert ("q" in configuration) is (configuration["a-b"] == 2)
+
+
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
         ("b + 1 > 2", "arithmetic (+) is not supported"),
+        ("a-b == 2", "a name with such a sign is written in backticks: `a-name`"),
         ("system('rm x') == 1", "the function 'system' is not supported"),
         ("b >", "expected a parameter or a value"),
         ("c == 1", "'c' is not a parameter"),

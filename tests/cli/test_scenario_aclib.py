@@ -95,6 +95,39 @@ def test_deterministic_is_the_default_there(folder: Path) -> None:
     assert read(folder, SCENARIO.replace("deterministic = 0\n", "")).deterministic
 
 
+def test_every_word_of_the_command_may_be_in_quotes(folder: Path) -> None:
+    algo = 'algo = "python" "my wrapper.py"'
+    scenario = read(folder, SCENARIO.replace('algo = python "my wrapper.py"', algo))
+    assert isinstance(scenario.line, OldAclibCommand)
+    assert scenario.line.command == ("python", "my wrapper.py", "--mem-limit", "1024")
+    scenario = read(folder, SCENARIO.replace('python "my wrapper.py" --mem-limit 1024', '"./a b"'))
+    assert isinstance(scenario.line, OldAclibCommand)
+    assert scenario.line.command == ("./a", "b")
+    for words in (("python", "my wrapper.py"), ("python", "-u", "my wrapper.py")):
+        algo = f'"python" {" ".join(words[1:-1])} "my wrapper.py"'
+        line = read(folder, SCENARIO.replace('python "my wrapper.py" --mem-limit 1024', algo)).line
+        assert isinstance(line, OldAclibCommand)
+        assert line.command == words
+
+
+def test_what_follows_an_instance_may_come_after_a_tab(folder: Path) -> None:
+    (folder / "train.txt").write_text("i1.cnf\tSAT 12\ni2.cnf \t UNSAT\ni3.cnf\n")
+    scenario = read(folder)
+    assert scenario.instances == ("i1.cnf", "i2.cnf", "i3.cnf")
+    assert isinstance(scenario.line, OldAclibCommand)
+    assert scenario.line.specifics == {"i1.cnf": "SAT 12", "i2.cnf": "UNSAT"}
+
+
+def test_an_instance_with_two_meanings_is_refused(folder: Path) -> None:
+    (folder / "train.txt").write_text("i1.cnf 5\ni2.cnf\ni1.cnf 5\ni1.cnf 7\n")
+    with pytest.raises(InputError, match=r"train.txt:4: 'i1.cnf' is listed with '5' and with '7'"):
+        read(folder)
+    (folder / "train.txt").write_text("i1.cnf 5\n")
+    (folder / "test.txt").write_text("i1.cnf 7\n")
+    with pytest.raises(InputError, match="'i1.cnf' is listed with '5' for training and with '7'"):
+        read(folder)
+
+
 def test_quality(folder: Path) -> None:
     scenario = read(folder, SCENARIO.replace("runtime", "quality").replace("PAR10", "mean"))
     assert not scenario.racing

@@ -111,10 +111,18 @@ def _line(given: Assignments, instances: list[ListedInstance]) -> CommandLine:
         raise InputError(found.place, f"{found.key} cannot be read: {error}") from None
     if given.choice("call_format", ("old", "aclib", "aclib2")) != "old":
         return Aclib2Command(command)
+    specifics: dict[str, str] = {}
+    for one in instances:
+        if (known := specifics.setdefault(one.name, one.rest)) != one.rest:
+            raise InputError(
+                given.place("test_instance_file"),
+                f"{one.name!r} is listed with {known!r} for training and with {one.rest!r} for "
+                "testing: give one of them another name",
+            )
     text = given.text("cutoff_length", "0")
     return OldAclibCommand(
         command,
-        specifics={i.name: i.rest for i in instances if i.rest},
+        specifics={name: rest for name, rest in specifics.items() if rest},
         cutoff_length="2147483647" if text.lower() == "max" else text,
     )
 

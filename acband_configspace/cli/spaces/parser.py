@@ -85,7 +85,10 @@ def _r_tokens(text: str) -> list[Token]:
         if kind == "arithmetic":
             after_operand = bool(tokens) and tokens[-1].kind in ("word", "value", ")")
             if value not in "+-" or after_operand or minus:
-                raise ExpressionError(f"arithmetic ({value}) is not supported in {text.strip()!r}")
+                raise ExpressionError(
+                    f"arithmetic ({value}) is not supported in {text.strip()!r}; a name with such "
+                    "a sign is written in backticks: `a-name`"
+                )
             minus = "-" if value == "-" else ""
             continue
         if minus and kind not in ("number", "end"):
@@ -204,7 +207,7 @@ class _RParser(_Parser):
             if left.kind != "word":
                 self._refuse("a parameter before %in%", left)
             return Comparison(self._known(left.text), "in", values)
-        right = self._operand()
+        left, right = map(self._truth_as_value, (left, self._operand()))
         match left.kind, right.kind:
             case "value", "value":
                 raise ExpressionError(f"{left.text!r} and {right.text!r} are both values")
@@ -213,6 +216,11 @@ class _RParser(_Parser):
             case "value", _:
                 return Comparison(self._known(right.text), MIRRORED[sign], (left.text,))
         return Comparison(self._known(left.text), sign, (right.text,))
+
+    def _truth_as_value(self, token: Token) -> Token:
+        """Return TRUE and FALSE as values: R compares them with categories as text."""
+        is_truth = token.kind == "word" and token.text in _TRUTHS and token.text not in self._names
+        return Token("value", _as_text(token)) if is_truth else token
 
     def _operand(self) -> Token:
         token = self._pop("word", "value", wanted="a parameter or a value")
@@ -233,11 +241,17 @@ class _RParser(_Parser):
         values: list[str] = []
         while not values or self._take(","):
             token = self._pop()
-            if token.kind != "value" and token.text not in _TRUTHS:
+            is_truth = token.kind == "word" and token.text in _TRUTHS
+            if token.kind != "value" and not is_truth:
                 self._refuse("a value in c(…)", token)
-            values.append(token.text)
+            values.append(_as_text(token) if is_truth else token.text)
         self._expect(")")
         return tuple(values)
+
+
+def _as_text(truth: Token) -> str:
+    """Return what R makes of TRUE, T, FALSE or F where text is wanted."""
+    return str(_TRUTHS[truth.text]).upper()
 
 
 class _PcsParser(_Parser):
