@@ -81,7 +81,7 @@ def connect(arguments: Any) -> Iterator[Any]:
         cluster = SLURMCluster(
             queue="normal",  # the partition
             cores=8,  # of each job, shared by its worker processes
-            processes=2,  # so each worker has 4 threads: two races of k = 2 at a time
+            processes=2,  # so each worker has 4 threads, and runs 4 racers at a time
             memory="8 GB",
             walltime="01:00:00",
             worker_extra_args=["--lifetime", "55m", "--lifetime-stagger", "4m"],

@@ -380,17 +380,30 @@ class Play:
         """Return what a race brings."""
         return self._run(race, set())[0]
 
+    def column(self, race: Race) -> int:
+        """Return the column of the instance of a race."""
+        return int(self.engine.key(race.instance).instance or 0)
+
+    def times(self, race: Race) -> list[float]:
+        """Return what each racer takes if nothing stops it."""
+        column = self.column(race)
+        return [self.look_up(self.rows[racer], column) for racer in race.racers]
+
+    def limits(self, race: Race) -> list[float]:
+        """Return how long each racer may take."""
+        return [min(self.cutoff, limit) for limit in race.limits or [math.inf] * len(race.racers)]
+
     def _run(self, race: Race, known: set[tuple[int, int]]) -> tuple[Outcome, float]:
         """Return what a race brings, and its CPU time; as in the facade, known costs take none."""
-        column = int(self.engine.key(race.instance).instance or 0)
-        times = [self.look_up(self.rows[racer], column) for racer in race.racers]
+        times = self.times(race)
         if not self.racing:
+            column = self.column(race)
             costs = [min(time, self.cutoff) for time in times]
             trials = [(racer, column) for racer in race.racers]
             seconds = sum(c for c, t in zip(costs, trials, strict=True) if t not in known)
             known.update(trials)
             return Outcome(costs), seconds
-        limits = [min(self.cutoff, limit) for limit in race.limits or [math.inf] * len(times)]
+        limits = self.limits(race)
         size = len(times) if self.n_workers is None or race.to_the_end else self.n_workers
         best, spent = math.inf, 0.0
         for start in range(0, len(times), size):

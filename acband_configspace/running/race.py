@@ -116,7 +116,8 @@ class RacerReport:
     error: str | None = None
     """What went wrong, in words, with the traceback or the end of its error output."""
     own_time: float | None = None
-    """Seconds by the target's own clock, which count: what ``read_result`` says it took."""
+    """Seconds that count in place of those measured: what ``read_result`` says it took, or what a
+    racer that was stopped must have exceeded."""
     returned: Any = None
     """What a Python function returned; its repr if it is large or cannot be pickled."""
     reported: ScriptReport | None = None

@@ -1,9 +1,9 @@
 """Show how busy several workers are with the races of the default search, and what they find.
 
 Simulated on tables of run times. All numbers of workers get the same CPU time: twice as many have
-half of the elapsed time. As in real runs, a race has a worker for each of its racers, all of which
-start together if there are as many workers. Starting takes no time here, so a share below 100 %
-says that workers wait. The gap is that of what is found.
+half of the elapsed time. As in real runs, a worker runs one racer at a time, and a race begins with
+any free worker. Starting takes no time here, so a share below 100 % says that workers wait. The gap
+is that of what is found.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -100,54 +100,91 @@ def measure(job: Job) -> tuple[float, float]:
     return busy, table.gap_to_best(play.rows[play.engine.leader or 0])
 
 
+@dataclass(eq=False)
+class _UnderWay:
+    """A race that is not over."""
+
+    race: Race
+    outcome: Outcome
+    times: Sequence[float]
+    """What each racer takes if nothing stops it ..."""
+    limits: Sequence[float]
+    """... and how long it may take."""
+    n_left: int
+    """How many racers have not ended."""
+    best: float = math.inf
+    """The limit of all others, once one has finished."""
+    since: dict[int, float] = field(default_factory=dict)
+    """When each that runs has started."""
+
+    def end_of(self, index: int) -> float:
+        """Return when a racer that runs will end, as far as is known now."""
+        seconds = min(self.times[index], self.limits[index], self.best)
+        return self.since[index] + max(0.0, seconds)
+
+    def finishes(self, index: int, cutoff: float) -> bool:
+        """Return whether a racer comes to its end, and is the best so far."""
+        time = self.times[index]
+        return time < cutoff and time <= self.limits[index] and time < self.best
+
+
 class Shift:
     """Workers that run what an engine asks for, each one racer at a time."""
 
     def __init__(self, play: Play, n_workers: int) -> None:
         self._play = play
-        self._n_workers = self._n_free = n_workers
-        self._waiting: deque[tuple[float, int]] = deque()
-        """The racers that no worker has yet: what each takes, and the number of its race."""
-        self._ending: list[tuple[float, int]] = []
-        """When each that runs will end, and the number of its race; a heap."""
-        self._begun = -1
-        """The race that has begun last."""
-        self._races: list[tuple[Race, Outcome]] = []
-        self._n_left: list[int] = []
-        """How many racers of each race have not ended."""
+        self._n_free = n_workers
+        self._waiting: deque[tuple[_UnderWay, int]] = deque()
+        """The racers that no worker has yet: the race, and the place in it."""
+        self._ends: list[tuple[float, int, _UnderWay, int]] = []
+        """When racers end; a heap, with a number that keeps what is due at the same time apart."""
+        self._numbers = itertools.count()
+        self._running: list[_UnderWay] = []
 
     def until(self, end: float) -> float:
         """Work until then; return the seconds of all workers in which they were busy."""
         now = busy = 0.0
         while True:
-            while self._has_work():
-                seconds, number = self._waiting.popleft()
-                self._begun = number
-                self._n_free -= 1
-                busy += min(seconds, end - now)
-                heapq.heappush(self._ending, (now + seconds, number))
-            if not self._ending or self._ending[0][0] > end:
-                return busy
-            now, number = heapq.heappop(self._ending)
-            self._n_free += 1
-            self._n_left[number] -= 1
-            if not self._n_left[number]:
-                self._play.engine.tell(*self._races[number])
+            while self._n_free and (self._waiting or self._ask()):
+                self._start(now)
+            if not self._ends or self._ends[0][0] > end:
+                starts = (since for one in self._running for since in one.since.values())
+                return busy + sum(end - start for start in starts)
+            now, _, under_way, index = heapq.heappop(self._ends)
+            if index in under_way.since:  # or it was stopped before
+                busy += now - under_way.since[index]
+                self._end(under_way, index, now)
 
-    def _has_work(self) -> bool:
-        """Return whether the next racer can start now."""
-        if not self._n_free:
+    def _ask(self) -> bool:
+        """Ask for a race; say whether there is one."""
+        play = self._play
+        race = play.engine.ask()
+        if race is None:
             return False
-        if not self._waiting and (race := self._play.engine.ask()) is not None:
-            outcome = self._play.outcome(race)
-            self._waiting.extend((self._seconds(cost), len(self._races)) for cost in outcome.costs)
-            self._races.append((race, outcome))
-            self._n_left.append(len(race.racers))
-        # Of a race that has begun, the others follow; none other is waiting.
-        has_begun = self._waiting and self._waiting[0][1] == self._begun
-        fits = len(self._waiting) <= self._n_free or len(self._waiting) > self._n_workers
-        return bool(self._waiting) and (has_begun or fits)
+        times, limits = play.times(race), play.limits(race)
+        under_way = _UnderWay(race, play.outcome(race), times, limits, len(times))
+        self._running.append(under_way)
+        self._waiting.extend((under_way, index) for index in range(len(times)))
+        return True
 
-    def _seconds(self, cost: float) -> float:
-        """Return what a racer takes: one that meets the cutoff costs more than that."""
-        return min(cost, self._play.cutoff) if math.isfinite(cost) else self._play.cutoff
+    def _start(self, now: float) -> None:
+        under_way, index = self._waiting.popleft()
+        self._n_free -= 1
+        under_way.since[index] = now
+        self._expect(under_way, index, now)
+
+    def _expect(self, under_way: _UnderWay, index: int, now: float) -> None:
+        end = max(now, under_way.end_of(index))
+        heapq.heappush(self._ends, (end, next(self._numbers), under_way, index))
+
+    def _end(self, under_way: _UnderWay, index: int, now: float) -> None:
+        self._n_free += 1
+        under_way.n_left -= 1
+        del under_way.since[index]
+        if not under_way.race.to_the_end and under_way.finishes(index, self._play.cutoff):
+            under_way.best = under_way.times[index]
+            for other in under_way.since:
+                self._expect(under_way, other, now)
+        if not under_way.n_left:
+            self._running.remove(under_way)
+            self._play.engine.tell(under_way.race, under_way.outcome)

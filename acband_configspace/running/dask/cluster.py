@@ -38,8 +38,9 @@ logger = logging.getLogger(__name__)
 LOOK_INTERVAL = 0.5
 #: A race that has lost so many workers is not tried on another.
 MOST_LOSSES = 3
-#: While races take fewer seconds than this on average, each worker has one more waiting, so that
-#: it need not wait for us. Longer ones are better kept for whoever is free first.
+#: While races take fewer seconds than this on average, each worker has more waiting, up to a race
+#: of the usual size, so that it need not wait for us. Longer ones are better kept for whoever is
+#: free first.
 LOOK_AHEAD_BELOW = 1.0
 
 
@@ -66,8 +67,8 @@ class _RaceInProgress:
 class RaceCluster:
     """Runs races like a :class:`RaceTrack`, each on a worker of a Dask cluster.
 
-    Each worker runs as many races at once as its threads allow for ``racers`` racers each, at
-    least one. Workers that join are used, and those that leave are not missed: their races are run
+    Each worker runs as many racers at once as it has threads; a race begins on any that are free.
+    Workers that join are used, and those that leave are not missed: their races are run
     again elsewhere. A race that was there when three workers died is reported as crashed; after
     the first time it runs alone on a worker, so that it takes no other race with it.
 
@@ -115,7 +116,7 @@ class RaceCluster:
         self._worker_timeout = worker_timeout
         self._run = f"acband-{uuid.uuid4().hex[:12]}"
         settings = settings_for(target, shared, self._limits)
-        self._client = ClusterClient(client, RacePlugin(self._run, settings, racers))
+        self._client = ClusterClient(client, RacePlugin(self._run, settings))
         self._placement = Placement(racers)
         self._last_look = -math.inf
         self._unused_since: float | None = None
@@ -166,8 +167,8 @@ class RaceCluster:
             If a worker cannot load the target.
         """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
-        capacity = self._placement.capacity
-        while self._unfinished and not self._reports and self._placement.capacity <= capacity:
+        slots = self._placement.slots
+        while self._unfinished and not self._reports and self._placement.slots <= slots:
             if time.monotonic() - self._last_look >= LOOK_INTERVAL:
                 self._look_for_workers()
             self._send_cancellations()
@@ -226,7 +227,7 @@ class RaceCluster:
 
     def _check_unused(self) -> None:
         """Wait for workers, but not for ever, if no race is running and none can be sent."""
-        if self._sent or not self._waiting or self._placement.capacity:
+        if self._sent or not self._waiting or self._placement.slots:
             if self._unused_since is not None:
                 logger.info("The Dask cluster has workers again.")
             self._unused_since = None
@@ -278,7 +279,7 @@ class RaceCluster:
             if race.losses:
                 worker = self._placement.reserve(race.number)
             else:
-                worker = self._placement.choose(look_ahead=int(is_quick))
+                worker = self._placement.choose(len(race.message.jobs), look_ahead=is_quick)
             if worker is not None:
                 self._send(race, worker)
                 continue
@@ -292,7 +293,7 @@ class RaceCluster:
         race.worker = worker.address
         race.message = replace(race.message, key=f"{self._run}-{race.number}-{race.tries}")
         self._client.send(race.message, worker.address)
-        worker.races.add(race.number)
+        worker.races[race.number] = len(race.message.jobs)
         self._sent[race.task] = race
 
     def _take_in(self, arrival: Arrival) -> None:

@@ -6,33 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-def races_at_once(threads: int, racers: int) -> int:
-    """Return how many races a worker may run at once, one thread for each racer."""
-    return max(1, threads // racers)
-
-
-def slots_of(threads: int, racers: int) -> int:
-    """Return how many racers a worker may run at once.
-
-    A worker with fewer threads than a race has racers runs it on what it has.
-    """
-    return races_at_once(threads, racers) * min(threads, racers)
-
-
 @dataclass
 class WorkerLoad:
     """A worker and the races that were sent to it."""
 
     address: str
     threads: int
-    capacity: int
-    """How many races it runs at once."""
+    """How many racers it runs at once."""
     usable: bool = True
     """Whether it takes new races: not if it is paused, retiring, or has failed to run one."""
-    races: set[int] = field(default_factory=set)
-    """Numbers of the races that were sent to it and are not over."""
+    races: dict[int, int] = field(default_factory=dict)
+    """By number, the races that were sent to it and are not over: how many racers each has."""
     reserved_for: int | None = None
     """The race that is to run here alone, to see whether it is the one that kills workers."""
+
+    @property
+    def free(self) -> int:
+        """How many threads no unfinished race has a racer for; negative if racers must wait."""
+        return self.threads - sum(self.races.values())
 
 
 class Placement:
@@ -45,14 +36,9 @@ class Placement:
         """Why workers get no more races, by their addresses."""
 
     @property
-    def capacity(self) -> int:
-        """How many races the usable workers run at once."""
-        return sum(worker.capacity for worker in self._usable())
-
-    @property
     def slots(self) -> int:
         """How many racers the usable workers run at once."""
-        return sum(slots_of(worker.threads, self._racers) for worker in self._usable())
+        return sum(worker.threads for worker in self._usable())
 
     def update(self, threads: Mapping[str, int], running: Mapping[str, int]) -> list[WorkerLoad]:
         """Take note of who is there, and who of them takes tasks; return those that are lost."""
@@ -60,8 +46,7 @@ class Placement:
         self.unfit = {name: why for name, why in self.unfit.items() if name in threads}
         for address, count in threads.items():
             if address not in self._workers:
-                capacity = races_at_once(count, self._racers)
-                self._workers[address] = WorkerLoad(address, count, capacity)
+                self._workers[address] = WorkerLoad(address, count)
             fit = address in running and address not in self.unfit
             self._workers[address].usable = fit
         return lost
@@ -76,14 +61,23 @@ class Placement:
         """Give all workers another chance."""
         self.unfit.clear()
 
-    def choose(self, *, look_ahead: int) -> WorkerLoad | None:
-        """Return the worker with most room; a full one may have so many more races wait there."""
-        having_room = [
-            worker
-            for worker in self._usable()
-            if worker.reserved_for is None and len(worker.races) < worker.capacity + look_ahead
-        ]
-        return max(having_room, key=lambda w: w.capacity - len(w.races), default=None)
+    def choose(self, n_racers: int, *, look_ahead: bool) -> WorkerLoad | None:
+        """Return the worker for a race of so many racers, None if none has room.
+
+        Where none has a thread for each of them, the race begins on the threads that are free at
+        the emptiest one. With ``look_ahead``, another race of the usual size may wait at a full one.
+        """
+        most_waiting = self._racers if look_ahead else 0
+        able = [w for w in self._usable() if w.reserved_for is None and w.free > -most_waiting]
+        fitting = [worker for worker in able if worker.free >= min(n_racers, worker.threads)]
+        if not fitting:
+            return max(able, key=lambda worker: worker.free, default=None)
+        # A single racer goes where there is no room for a whole race anyway.
+        return min(fitting, key=lambda w: (self._races_displaced(w, n_racers), -w.free))
+
+    def _races_displaced(self, worker: WorkerLoad, n_racers: int) -> int:
+        """Return how many races of the usual size no longer fit once the racers are there."""
+        return worker.free // self._racers - (worker.free - n_racers) // self._racers
 
     def reserve(self, race: int) -> WorkerLoad | None:
         """Return a worker for a race that is to run alone, once there is an idle one.
@@ -100,7 +94,7 @@ class Placement:
     def release(self, race: int) -> None:
         """Note that a race is over, or back in the queue."""
         for worker in self._workers.values():
-            worker.races.discard(race)
+            worker.races.pop(race, None)
             if worker.reserved_for == race:
                 worker.reserved_for = None
 

@@ -1,4 +1,4 @@
-"""What runs on a worker of a Dask cluster: a supervisor for as many races as its threads allow.
+"""What runs on a worker of a Dask cluster: a supervisor for as many racers as it has threads.
 
 It is a worker plugin, so the scheduler sends it, and with it the target, once to each worker that
 there is and to each that joins later, and closes it with the worker. Tasks run in threads of the
@@ -23,7 +23,6 @@ from typing import Any
 from distributed import Status, Worker, WorkerPlugin, get_worker
 
 from acband_configspace.core.ends import End
-from acband_configspace.running.dask.placement import slots_of
 from acband_configspace.running.local.messages import (
     CancelRace,
     StartRace,
@@ -185,14 +184,12 @@ class SupervisorThread:
 class RacePlugin(WorkerPlugin):
     """The races of one run on one worker.
 
-    The name tells the runs apart that a cluster serves; a race usually has so many racers, the
-    paper's k, or 1 if each trial runs for itself.
+    The name tells the runs apart that a cluster serves.
     """
 
-    def __init__(self, name: str, settings: TrackSettings, racers: int) -> None:
+    def __init__(self, name: str, settings: TrackSettings) -> None:
         self.name = name
         self._settings = settings
-        self._racers = racers
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Let a worker without this package load it as a plugin that does nothing.
@@ -211,12 +208,11 @@ class RacePlugin(WorkerPlugin):
                 return distributed.WorkerPlugin()
             return RacePlugin(*pickle.loads(arguments))
 
-        return load, (pickle.dumps((self.name, self._settings, self._racers)),)
+        return load, (pickle.dumps((self.name, self._settings)),)
 
     def setup(self, worker: Worker) -> None:
         """Be ready; nothing is loaded yet, so that a mistake in the target shows in a race."""
-        slots = slots_of(worker.state.nthreads, self._racers)
-        settings = self._settings
+        slots, settings = worker.state.nthreads, self._settings
         self._races = SupervisorThread(lambda: SupervisorProcess(settings, slots=slots))
         _close_on_sigterm(worker)
 

@@ -370,7 +370,7 @@ def read_by(
         own_time = None if reported is None else reported.runtime
         if own_time is not None and not 0 <= own_time < math.inf:
             raise ValueError(f"runtime must be a number of seconds but got {own_time!r}")
-    except Exception:  # a mistake in the user's function must not end the watcher
+    except (Exception, SystemExit):  # what the user's function does must not end the watcher
         return None, f"read_result failed:\n{traceback.format_exc()}"
     return reported, None
 

@@ -60,7 +60,6 @@ class _RaceInProgress:
             for limit in message.limits
         ]
         self.waiting = deque(index for index, report in enumerate(self.reports) if report is None)
-        self.has_begun = False
         self.is_cancelled = False
         self.lost_watchers = [0] * len(self.reports)
 
@@ -75,9 +74,15 @@ class _RaceInProgress:
             return None
         finished = [i for i, report in enumerate(reports) if report.status is End.FINISHED]
         winner = min(finished, key=lambda i: limits.counted_time(reports[i]), default=None)
+        best = math.inf
         if self.message.stop_losers and winner is not None:
             first = min(limits.measured_time(reports[i]) for i in finished)
+            best = limits.counted_time(reports[winner])
             reports = [_beside(reports[winner], first, report, limits) for report in reports]
+        reports = [
+            _given_up(report, min(best, own_limit), limits)
+            for report, own_limit in zip(reports, self.message.limits, strict=True)
+        ]
         return RaceReport(self.message.key, tuple(reports), winner)
 
 
@@ -86,8 +91,8 @@ def _beside(
 ) -> RacerReport:
     """Return what came of a racer of a race whose losers are stopped as soon as one has finished.
 
-    With fewer slots than racers some ended before the winner started. Had all run together they
-    would have lost, so they have: slots must not change the outcome.
+    With too few free slots some ended before the winner started. Had all run together they would
+    have lost, so they have: slots must not change the outcome.
     """
     best = limits.counted_time(winner)
     if racer.status is End.FINISHED:
@@ -102,6 +107,16 @@ def _beside(
         # all that is known.
         own_time = max(racer.own_time or 0.0, best)
     return replace(racer, status=End.LOST, own_time=own_time)
+
+
+def _given_up(racer: RacerReport, bound: float, limits: TrackLimits) -> RacerReport:
+    """Return what came of a racer; one that was given up takes longer than it was allowed.
+
+    By the CPU clock one that slept has used next to nothing, which tells nothing of the rest.
+    """
+    if racer.status is End.LOST and limits.counted_time(racer) < bound < math.inf:
+        return replace(racer, own_time=bound)
+    return racer
 
 
 class _WatcherHandle:
@@ -195,17 +210,14 @@ class Supervisor:
     def _start_racers(self) -> None:
         """Start what fits, in the order of the queue.
 
-        A race begins when all its racers can start together. One that has more racers than there
-        are slots begins with any free slot: no order in which they run changes its outcome.
+        A race begins with any free slot: whenever its racers start, its outcome is the same, and
+        it is over no later than if all had waited for the last slot.
         """
         while self._queue:
             race = self._queue[0]
             free = [watcher for watcher in self._watchers if watcher.race is None]
-            together = not race.has_begun and len(race.waiting) <= self._slots
-            needed = len(race.waiting) if together else 1
-            if len(free) < needed:
+            if not free:
                 return
-            race.has_begun = True
             room = 2 * self._overhead if math.isfinite(self._overhead) else 0.0
             for watcher in free[: len(race.waiting)]:
                 watcher.race = race
@@ -218,7 +230,7 @@ class Supervisor:
     def _note_finish(self, race: _RaceInProgress, finish_time: float) -> None:
         """Limit every other racer of the race to the best time so far.
 
-        As all started together, or as if they had, this stops them at once.
+        Those that started with it are stopped at once, and so are those that started before it.
         """
         if race.best <= finish_time:
             return

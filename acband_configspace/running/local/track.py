@@ -127,11 +127,10 @@ class SupervisorProcess:
 class RaceTrack:
     """Runs races: starts the racers, limits them, stops the losers, accounts for all.
 
-    Races start in the order given. All racers of a race start together; if there are fewer slots
-    than racers, they start as slots become free. Every racer is limited to the cutoff, to the
-    limit that the race sets for it, and from the moment another racer has finished to that
-    racer's time. So the winner and the limit are the same however many slots there are. Losers
-    are stopped with their whole process trees.
+    Races start in the order given, each with as many racers as slots are free; the others start as
+    slots become free. Every racer is limited to the cutoff, to the limit that the race sets for it,
+    and from the moment another racer has finished to that racer's time. So the winner and the limit
+    are the same however many slots there are. Losers are stopped with their whole process trees.
 
     With ``clock="cpu"`` the CPU time of the racer's process tree takes the place of the elapsed
     time: in the cutoff, in the limits, and in the choice of the winner. A racer that uses none is
@@ -226,7 +225,7 @@ class RaceTrack:
         return len(self._unfinished)
 
     def start(self, spec: RaceSpec) -> None:
-        """Queue a race; it begins when the races before it leave enough slots."""
+        """Queue a race; it begins when the races before it leave a slot."""
         self._check_open()
         if spec.key in self._unfinished.values():
             raise ValueError(f"key must differ from all unfinished races but got {spec.key!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acband_configspace.running.dask.placement import Placement, races_at_once, slots_of
+from acband_configspace.running.dask.placement import Placement
 
 
 def _placement(racers: int = 2, **threads: int) -> Placement:
@@ -13,62 +13,88 @@ def _placement(racers: int = 2, **threads: int) -> Placement:
     return placement
 
 
-@pytest.mark.parametrize(
-    ("threads", "racers", "races", "slots"),
-    [(1, 1, 1, 1), (4, 1, 4, 4), (8, 4, 2, 8), (7, 4, 1, 4), (3, 4, 1, 3), (1, 16, 1, 1)],
-)
-def test_a_thread_for_each_racer(threads: int, racers: int, races: int, slots: int) -> None:
-    assert races_at_once(threads, racers) == races
-    assert slots_of(threads, racers) == slots
-    assert slots <= threads
+def _sent(placement: Placement, *races: int, look_ahead: bool = False) -> list[str | None]:
+    """Send races of so many racers; return which worker each goes to."""
+    addresses: list[str | None] = []
+    for n_racers in races:
+        worker = placement.choose(n_racers, look_ahead=look_ahead)
+        addresses.append(None if worker is None else worker.address)
+        if worker is not None:
+            worker.races[len(addresses)] = n_racers
+    return addresses
 
 
 def test_the_emptiest_worker_is_chosen_and_none_is_overfilled() -> None:
     placement = _placement(small=1, large=6)
-    chosen = []
-    for race in range(10):
-        worker = placement.choose(look_ahead=0)
-        if worker is not None:
-            worker.races.add(race)
-            chosen.append(worker.address)
-    assert sorted(chosen) == ["large", "large", "large", "small"]
+    assert placement.slots == 7
+    chosen = _sent(placement, 2, 2, 2, 2, 2)
     assert chosen[:2] == ["large", "large"]
+    # The last one of those that find a thread begins on the single one of the small worker.
+    assert sorted(chosen, key=str) == [None, "large", "large", "large", "small"]
+
+
+def test_racers_count_and_not_races() -> None:
+    """As long as challengers run alone, each needs one thread and not those of a whole race."""
+    placement = _placement(4, one=4, other=4)
+    assert _sent(placement, *[1] * 9) == [*["one"] * 4, *["other"] * 4, None]
+
+
+def test_single_racers_leave_room_for_whole_races() -> None:
+    placement = _placement(4, one=8, other=8)
+    chosen = _sent(placement, 1, 1, 1, 4, 4, 4)
+    assert chosen[:3] == ["one"] * 3
+    assert sorted(chosen[3:], key=str) == ["one", "other", "other"]
+
+
+def test_where_every_racer_is_a_race_the_load_is_spread() -> None:
+    assert _sent(_placement(1, one=4, other=4), 1, 1, 1, 1) == ["one", "other", "one", "other"]
+
+
+def test_a_race_begins_where_most_threads_are_free_if_it_fits_nowhere() -> None:
+    placement = _placement(4, one=4, other=5)
+    assert _sent(placement, 3, 4, 4) == ["other", "one", "other"]
+    assert placement.choose(1, look_ahead=False) is None
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_worker_with_fewer_threads_than_racers_takes_one_race(threads: int) -> None:
+    assert _sent(_placement(4, small=threads), 4, 4) == ["small", None]
 
 
 def test_looking_ahead_is_for_full_workers() -> None:
-    placement = _placement(one=2, other=2)
-    chosen = []
-    for race in range(4):
-        worker = placement.choose(look_ahead=1)
-        assert worker is not None
-        worker.races.add(race)
-        chosen.append(worker.address)
-    assert set(chosen[:2]) == set(chosen[2:]) == {"one", "other"}
-    assert placement.choose(look_ahead=1) is None
+    chosen = _sent(_placement(one=2, other=2), 2, 2, 2, 2, 2, look_ahead=True)
+    assert set(chosen[:2]) == set(chosen[2:4]) == {"one", "other"}
+    assert chosen[4] is None
+
+
+def test_who_must_wait_waits_where_fewest_do() -> None:
+    placement = _placement(4, one=4, other=4)
+    chosen = _sent(placement, 4, 4, 1, 1, 1, 1, look_ahead=True)
+    assert sorted(chosen[2:], key=str) == ["one", "one", "other", "other"]
 
 
 def test_a_suspect_waits_for_a_worker_of_its_own() -> None:
     placement = _placement(one=2)
-    worker = placement.choose(look_ahead=0)
+    worker = placement.choose(2, look_ahead=False)
     assert worker is not None
-    worker.races.add(1)
+    worker.races[1] = 2
     assert placement.reserve(2) is None
-    assert placement.choose(look_ahead=1) is None, "the worker is kept for it"
+    assert placement.choose(2, look_ahead=True) is None, "the worker is kept for it"
     placement.release(1)
     assert placement.reserve(2) is worker
-    worker.races.add(2)
-    assert placement.choose(look_ahead=1) is None, "nor does any other race join it"
+    worker.races[2] = 2
+    assert placement.choose(2, look_ahead=True) is None, "nor does any other race join it"
     placement.release(2)
-    assert placement.choose(look_ahead=0) is worker
+    assert placement.choose(2, look_ahead=False) is worker
 
 
 def test_workers_that_cannot_are_not_asked() -> None:
     placement = Placement(1)
     placement.update({"paused": 1, "fit": 1, "unfit": 1}, {"fit": 1, "unfit": 1})
     placement.exclude("unfit", "no package")
-    assert placement.capacity == 1
+    assert placement.slots == 1
     assert [worker.address for worker in placement.update({"paused": 1}, {"paused": 1})] == [
         "fit",
         "unfit",
     ]
-    assert placement.capacity == 1
+    assert placement.slots == 1

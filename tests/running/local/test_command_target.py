@@ -264,6 +264,15 @@ def test_a_reader_that_returns_something_else_is_a_crash() -> None:
     assert "read_result must return a ScriptReport or None: 3" in racer.error
 
 
+def test_a_reader_that_exits_is_a_crash() -> None:
+    target = CommandTarget("true", read_result=lambda text, code: sys.exit("no result"))
+    with RaceTrack(target, slots=1) as track:
+        racer = race(track, {}).racers[0]
+    assert racer.status.value == "crashed"
+    assert "read_result failed" in racer.error
+    assert "SystemExit: no result" in racer.error
+
+
 def test_a_reader_that_does_not_come_back_is_a_crash() -> None:
     target = CommandTarget("true", read_result=lambda text, code: time.sleep(600))
     with RaceTrack(target, slots=1) as track:

@@ -119,6 +119,25 @@ def test_limits_of_cpu_time() -> None:
     assert 0.1 <= report.racers[0].cpu_time < 0.4
 
 
+@pytest.mark.parametrize("limit", [None, 0.1])
+def test_who_sleeps_on_the_cpu_clock_does_not_cost_less_than_the_winner(
+    limit: float | None,
+) -> None:
+    """It is given up in the end; what it used by then says nothing of what it would use."""
+    with RaceTrack(burner(), slots=2, clock="cpu", cutoff=20) as track:
+        report = race(track, {"cpu": 0.2}, {"cpu": 0, "sleep": 30}, limits=(None, limit))
+    assert statuses(report) == ["finished", "lost"]
+    winner, sleeping = report.racers
+    assert sleeping.own_time == (limit or winner.cpu_time)
+
+
+def test_nor_less_than_it_was_allowed() -> None:
+    with RaceTrack(burner(), slots=1, clock="cpu", cutoff=20) as track:
+        report = race(track, {"cpu": 0, "sleep": 30}, limits=(0.1,), stop_losers=False)
+    assert statuses(report) == ["lost"]
+    assert report.racers[0].own_time == 0.1
+
+
 @pytest.mark.parametrize("slots", [1, 3, 4])
 def test_slots_change_neither_the_winner_nor_the_limit(slots: int) -> None:
     with RaceTrack(sleeper(), slots=slots, cutoff=0.5) as track:
@@ -143,25 +162,41 @@ def test_races_that_fit_run_side_by_side() -> None:
     assert runs[4][0] >= runs[0][1] - 0.05, "and no more"  # time stamps are of two clocks
 
 
-def test_a_race_is_not_started_in_part_when_it_fits_whole() -> None:
+def test_a_race_begins_in_any_free_slot() -> None:
     with RaceTrack(sleeper(), slots=3) as track:
-        track.start(RaceSpec("first", tuple(sleeps(0.2, 0.2))))
+        track.start(RaceSpec("long", tuple(sleeps(20, 20)), stop_losers=False))
+        track.start(RaceSpec("three", tuple(sleeps(0.4, 0.1, 0.6))))
+        [report] = track.wait()
+        assert (report.key, report.winner) == ("three", 1)
+
+
+def test_races_begin_in_the_order_given() -> None:
+    with RaceTrack(sleeper(), slots=3) as track:
+        track.start(RaceSpec("first", tuple(sleeps(0.6, 0.6))))
         track.start(RaceSpec("second", tuple(sleeps(0.1, 20))))
-        track.start(RaceSpec("third", tuple(sleeps(0.01))))
+        track.start(RaceSpec("third", tuple(sleeps(0.3))))
         reports = {}
         while track.unfinished:
             reports.update({report.key: report for report in track.wait()})
-    first, second, third = (reports[key].racers for key in ("first", "second", "third"))
-    assert min(racer.started for racer in second) >= first[0].started + 0.2
-    assert third[0].started >= second[0].started - 0.05  # races start in the order given
+    second, third = (reports[key].racers for key in ("second", "third"))
+    assert reports["second"].winner == 0
+    assert third[0].started >= max(racer.started for racer in second) - 0.05
 
 
-def test_a_race_of_more_racers_than_slots_begins_in_any_free_slot() -> None:
+@pytest.mark.parametrize("slow", [0.3, 20])
+def test_who_began_before_the_winner_has_lost_too(slow: float) -> None:
+    """Also if it has finished, or was stopped, before another one took less time."""
     with RaceTrack(sleeper(), slots=2) as track:
-        track.start(RaceSpec("long", tuple(sleeps(20))))
-        track.start(RaceSpec("three", tuple(sleeps(0.02, 0.01, 0.03))))
-        [report] = track.wait()
-        assert (report.key, report.winner) == ("three", 1)
+        track.start(RaceSpec("other", tuple(sleeps(0.5))))
+        track.start(RaceSpec("race", tuple(sleeps(slow, 0.1))))
+        reports = {}
+        while track.unfinished:
+            reports.update({report.key: report for report in track.wait()})
+    report = reports["race"]
+    assert report.winner == 1
+    assert statuses(report) == ["lost", "finished"]
+    assert report.racers[0].started < report.racers[1].started - 0.1
+    assert report.racers[0].time >= min(slow, 0.4)
 
 
 def test_wait_returns_nothing_on_timeout_or_when_nothing_is_unfinished() -> None:
