@@ -60,11 +60,9 @@ class Limits:
     """What a run may use, as far as the engine must know it."""
 
     n_trials: float = math.inf
-    """Trials that may be started."""
+    """Trials that may be started; what is known before the run takes none of them."""
     timed: bool = False
     """Whether a time limit ends the run."""
-    n_known: int = 0
-    """How many of the trials at most are known beforehand."""
 
 
 class Engine:
@@ -148,7 +146,6 @@ class Engine:
                     draw=draw,
                     n_given=n_given,
                     n_trials=limits.n_trials,
-                    n_known=limits.n_known,
                     seed=seed,
                     plans=[plan for plan in plans if isinstance(plan, PassPlan)],
                 )

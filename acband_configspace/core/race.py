@@ -76,8 +76,12 @@ class Outcome:
 
     costs: tuple[float, ...]
     ends: tuple[End, ...]
+    n_known: int
+    """How many of them were known before the run: they took no trial."""
 
-    def __init__(self, costs: Sequence[float], ends: Sequence[End] | None = None) -> None:
+    def __init__(
+        self, costs: Sequence[float], ends: Sequence[End] | None = None, *, n_known: int = 0
+    ) -> None:
         costs = tuple(map(float, costs))
         ends = (End.FINISHED,) * len(costs) if ends is None else tuple(map(End, ends))
         if len(ends) != len(costs):
@@ -86,6 +90,7 @@ class Outcome:
             raise ValueError(f"costs must be numbers (inf for a failure) but got {costs}")
         object.__setattr__(self, "costs", costs)
         object.__setattr__(self, "ends", ends)
+        object.__setattr__(self, "n_known", n_known)
 
     @property
     def censored(self) -> tuple[bool, ...]:

@@ -101,8 +101,6 @@ class Search(abc.ABC):
         How many configurations are given: they enter the first pass.
     n_trials : float
         How many trials may be started; infinity if something else ends the run.
-    n_known : int
-        How many of them at most are known beforehand.
     seed : int
         Of the order of instances, and of the groups.
     plans : sequence of PassPlan
@@ -119,7 +117,6 @@ class Search(abc.ABC):
         draw: Draw,
         n_given: int,
         n_trials: float,
-        n_known: int = 0,
         seed: int,
         plans: Sequence[PassPlan] = (),
     ) -> None:
@@ -130,7 +127,6 @@ class Search(abc.ABC):
         self._draw = draw
         self._n_given = n_given
         self._n_trials = n_trials
-        self._n_known = n_known
         self._seed = seed
         self._recorded_plans = list(plans)
         self._pool_size = instances.n_distinct
@@ -156,6 +152,8 @@ class Search(abc.ABC):
         """How many trials were started ..."""
         self.n_started_in: Counter[int] = Counter()
         """... and how many in each pass."""
+        self._n_known = 0
+        """How many of them turned out to be known before the run, and took nothing of it."""
         self.finished: str | None = None
         """Why there is nothing left to race."""
         self._waiting: deque[Race] = deque()
@@ -201,6 +199,7 @@ class Search(abc.ABC):
         return True
 
     def _judge(self, race: Race, outcome: Outcome) -> None:
+        self._n_known += outcome.n_known
         for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
             if end is End.LOST:
                 self.memory.add_bound(racer, race.instance, cost)
@@ -323,9 +322,7 @@ class Search(abc.ABC):
 
     def _n_left(self, limit: float) -> float:
         """Return how many trials there are for a new pass."""
-        left = limit - self.n_started - self._n_reserved()
-        # What is known beforehand takes no time, and may never be used.
-        return left - self._n_known if left > self._n_known else left
+        return limit - self.n_started + self._n_known - self._n_reserved()
 
     def _n_reserved(self) -> int:
         """Return what passes under way may still have: that is not for those after them."""
@@ -386,7 +383,7 @@ class Search(abc.ABC):
     def _trials_left(self, plan: PassPlan) -> float:
         # Of the limit under which it was planned: a run that goes on under another one, even a
         # lower one, must come to the same races first.
-        return plan.limit - self.n_started
+        return plan.limit - self.n_started + self._n_known
 
     # --- what differs between costs and races -------------------------------------------------
 

@@ -90,8 +90,7 @@ class CostSearch(Search):
     def _first_round_share(self) -> float:
         if self._tells_little():
             return FIRST_ROUND_SHARE_IN_NOISE
-        n_trials = self._n_trials - self._n_known
-        return first_round_share(racing=False, n_trials=n_trials)
+        return first_round_share(racing=False, n_trials=self._n_trials)
 
     def _tells_little(self) -> bool:
         """Return whether noise hides from one cost who is good; it is that of a difference."""

@@ -99,10 +99,10 @@ class ACBandFacade(RandomFacade):
         A function as in SMAC, or a script or binary: its name, or the beginning of its argument
         list. It is called as in SMAC, ``--instance=… --seed=… --name=value``.
     racing : bool
-        Minimise the run time: the k racers of a race run at the same time, each in a process of
-        its own, and when the first has finished the others are stopped. The value that a function
-        returns is then not its cost. Set ``trial_walltime_limit``: a run without end would hold up
-        all others.
+        Minimise the run time: the k racers of a race run at the same time, as far as workers are
+        free, each in a process of its own, and when the first has finished the others are stopped.
+        The value that a function returns is then not its cost. Set ``trial_walltime_limit``: a run
+        without end would hold up all others.
     clock : "wall" | "cpu"
         Which run time counts.
     par : float
@@ -131,9 +131,9 @@ class ACBandFacade(RandomFacade):
         Whether to go on if every trial of the first round crashes.
     dask_client : Client | None
         Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
-        ignored. Each worker runs one race for every k threads that it has, without ``racing`` a
-        trial for each thread. Workers may come and go, but no more tasks are sent than there
-        is room for: a cluster that adapts to demand needs a minimum. The client stays open.
+        ignored. Each worker runs as many trials at once as it has threads. Workers may come and go,
+        but no more tasks are sent than there is room for: a cluster that adapts to demand needs a
+        minimum. The client stays open.
     worker_timeout : float
         How many seconds to wait for workers when the cluster has none, before giving up.
     read_result : callable | None
@@ -235,7 +235,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             **({} if warm_start is None else {"warm_start": digest(self._warm)}),
             **({} if success_codes is None else {"success_codes": sorted(success_codes)}),
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
-            given=[dict(config) for config in added],
+            given=[dict(config) for config in intensifier.additional_configs],
             clock=clock,
             par=par,
         )

@@ -154,9 +154,11 @@ def _describe_command(words: Sequence[object]) -> str:
     for word in words:
         parts.append(repr(str(word)))
         path = Path(shutil.which(str(word)) or str(word))
-        if path.is_file():
-            content = path.read_bytes()
-            parts.append(hashlib.md5(content, usedforsecurity=False).hexdigest())
+        # A word may be longer than a file's name, and a program may be executed but not read.
+        with contextlib.suppress(OSError, ValueError):
+            if path.is_file():
+                content = path.read_bytes()
+                parts.append(hashlib.md5(content, usedforsecurity=False).hexdigest())
     return " ".join(parts)
 
 

@@ -179,7 +179,10 @@ class ACBandIntensifier(AbstractIntensifier):
     def with_run(
         self, scenario: Scenario, *, racing: bool, additional_configs: Sequence[Configuration]
     ) -> ACBandIntensifier:
-        """Return itself, or a copy if the run differs in its instances, racing or who races."""
+        """Return itself, or a copy if the run differs in its instances, racing or who races.
+
+        What is added here races beside what it was made with.
+        """
         same = racing == self.racing and scenario.instances == self._scenario.instances
         if same and not additional_configs:
             return self
@@ -187,9 +190,14 @@ class ACBandIntensifier(AbstractIntensifier):
             scenario,
             preset=self.settings,
             racing=racing,
-            additional_configs=additional_configs,
+            additional_configs=[*self.additional_configs, *additional_configs],
             seed=self._seed,
         )
+
+    @property
+    def additional_configs(self) -> list[Configuration]:
+        """What was given to race from the start, besides θ_0."""
+        return list(self._additional_configs or ())
 
     def reset(self) -> None:
         """Forget everything that happened."""
@@ -208,6 +216,7 @@ class ACBandIntensifier(AbstractIntensifier):
         self.told: list[ToldTrial] = []
         """Results that were known before the first race: their configurations take part."""
         self._started = False
+        self._torn_by: BaseException | None = None
         self._announced: set[int] = set()
         self._logged: set[str] = set()
 
@@ -325,7 +334,7 @@ class ACBandIntensifier(AbstractIntensifier):
             assert isinstance(plan, SchedulePlan)
             return plan.schedule
         return search_schedule(
-            n_trials=self.n_trials - self.n_warm,
+            n_trials=self.n_trials,
             k=self.settings.racers(racing=self.racing),
             first_pass=self.settings.trials_of_first_pass(
                 racing=self.racing, timed=is_timed(self._scenario)
@@ -354,9 +363,11 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def n_trials(self) -> float:
         """How many trials the races may have: what was told beforehand counts as run."""
+        n_told = len(self.told) - self.n_warm
+        if self.settings.memory:  # what is known takes none of them
+            return max(2, trial_limit(self._scenario) - n_told)
         # Where seeds do not matter, races use what was told; what is warm takes none of the limit.
-        n_used = 0 if self._scenario.deterministic else len(self.told) - self.n_warm
-        return max(2, self.trial_limit - n_used)
+        return max(2, self.trial_limit - (0 if self._scenario.deterministic else n_told))
 
     @property
     def trial_limit(self) -> float:
@@ -403,7 +414,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 known=self._warm_keys(),
             ),
             draw=configurations.draw,
-            limits=Limits(self.n_trials, is_timed(self._scenario), self.n_warm),
+            limits=Limits(self.n_trials, is_timed(self._scenario)),
             n_given=configurations.n_given,
             n_in_space=self.n_in_space,
             seed=self._seed,
@@ -437,13 +448,19 @@ class ACBandIntensifier(AbstractIntensifier):
     def fill(self) -> bool:
         """Open the next race unless trials are waiting to be handed out; say whether any are."""
         engine, pending = self.engine, self.pending
+        self._refuse_torn()
         while not pending:
             race = self._ask()
-            self._record_plans()
-            self._follow_leader(self.runhistory.finished, self.used_walltime)
-            self._refuse_crashed(race)
-            if race is None or not self._open(race):
-                break
+            try:
+                self._record_plans()
+                self._follow_leader(self.runhistory.finished, self.used_walltime)
+                self._refuse_crashed(race)
+                if race is None or not self._open(race):
+                    break
+            except BaseException:  # a full disk, Ctrl-C, a callback's error: nobody else knows it
+                if race is not None and engine.needs(race) and not pending.awaits(race):
+                    self._asked.appendleft(race)
+                raise
         if engine.finished is not None:
             self._say_finished(engine.finished)
         return bool(pending)
@@ -454,8 +471,9 @@ class ACBandIntensifier(AbstractIntensifier):
             return
         if end_of(value) is End.CANCELLED:  # nothing is known of it, and nobody needs to know
             return
-        self._show_first(info.config, value)
+        self._refuse_torn()
         if self.take_beforehand(info, value):
+            self.show(info.config, value)
             return
         completed = self.pending.take(info, value)
         if completed is None:
@@ -464,6 +482,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 "ask for: it takes no part. Tell what you know before you ask for anything."
             )
             return
+        self.show(info.config, value)
         try:
             for pending in completed:
                 self._complete(pending)
@@ -506,7 +525,7 @@ class ACBandIntensifier(AbstractIntensifier):
     # --- races --------------------------------------------------------------------------------
 
     def _ask(self) -> Race | None:
-        while self._asked:
+        while self._asked and self.engine.finished is None:
             race = self._asked.popleft()
             if self.engine.needs(race):
                 return race
@@ -552,7 +571,11 @@ class ACBandIntensifier(AbstractIntensifier):
             if self._recorder is not None:
                 self._recorder.raced(pending, values)
             self._note(values)
-            self.engine.tell(pending.race, outcome_of(values))
+            try:
+                self.engine.tell(pending.race, outcome_of(values, n_known=pending.n_told))
+            except BaseException as error:  # of proposals of the user's own, or Ctrl-C, twice
+                self._torn_by = error
+                raise
             self._record_plans()
             self._follow_leader(self.runhistory.finished, self.used_walltime)
 
@@ -560,6 +583,14 @@ class ACBandIntensifier(AbstractIntensifier):
         for value in values:
             self._any_success |= end_of(value) is not End.CRASHED
             self._first_reason = self._first_reason or reason_of(value)
+
+    def _refuse_torn(self) -> None:
+        """Raise an error if a race was recorded but judged only in part."""
+        if self._torn_by is not None:
+            raise RuntimeError(
+                f"a race was recorded but could not be judged, because of {self._torn_by!r}. No "
+                "race is lost: start the script again, and the run continues"
+            )
 
     def _refuse_crashed(self, upcoming: Race | None) -> None:
         """Raise an error if every trial of the first round crashed: the target cannot work."""
@@ -617,31 +648,45 @@ class ACBandIntensifier(AbstractIntensifier):
         if number is None or self._leaders[-1:] == [number]:
             return
         self._leaders.append(number)
-        self._incumbents = [self.configurations[number]]
+        leader = self.configurations[number]
+        if not (self._lowest_leads and self._cost_of_incumbent < self._mean_cost(leader)):
+            self._incumbents = [leader]
         if len(self._leaders) <= len(self._trajectory):  # SMAC has it from an earlier process
             return
         self._incumbents_changed += 1
         self._trajectory.append(
             TrajectoryItem(
-                config_ids=[self.runhistory.get_config_id(self._incumbents[0])],
+                config_ids=[self.runhistory.get_config_id(leader)],
                 costs=[math.nan],  # see trajectory
                 trial=n_trials,
                 walltime=walltime,
             )
         )
 
-    def _show_first(self, config: Configuration, value: TrialValue) -> None:
-        """Until a race is judged, make the configuration with the lowest cost the incumbent.
+    def show(self, config: Configuration, value: TrialValue) -> None:
+        """Make a configuration the incumbent before its race is judged, if that is due.
 
-        Later on, where one cost says all, one with a cost at which SMAC ends the run.
+        Until a race is judged it is the one with the lowest cost; where one cost says all, later
+        on as well. In the paper's schedule, later on, it is one whose cost makes SMAC end the run
+        in the middle of a race.
         """
         if end_of(value) is not End.FINISHED:
             return
-        if not self._leaders and cost_of(value) < self._lowest:
-            self._lowest = cost_of(value)
+        cost = cost_of(value)
+        if not self._leaders:
+            is_due = cost < self._lowest
+        elif self._lowest_leads:
+            is_due = cost < self._cost_of_incumbent
+        else:
+            is_due = self._one_cost and cost < self._threshold <= self._cost_of_incumbent
+        if is_due:
+            self._lowest = cost
             self._incumbents = [config]
-        elif self._one_cost and cost_of(value) < self._threshold <= self._cost_of_incumbent:
-            self._incumbents = [config]  # SMAC ends the run now, in the middle of a race
+
+    @property
+    def _lowest_leads(self) -> bool:
+        """Whether the lowest cost leads at once."""
+        return self._one_cost and bool(self.settings.memory)
 
     @property
     def _one_cost(self) -> bool:
@@ -654,8 +699,10 @@ class ACBandIntensifier(AbstractIntensifier):
 
     @property
     def _cost_of_incumbent(self) -> float:
-        costs = [self.runhistory.average_cost(config) for config in self._incumbents]
-        return float(np.min(costs, initial=math.inf))
+        return min(map(self._mean_cost, self._incumbents), default=math.inf)
+
+    def _mean_cost(self, config: Configuration) -> float:
+        return float(np.max(self.runhistory.average_cost(config)))
 
     # --- the beginning -----------------------------------------------------------------------
 

@@ -248,6 +248,7 @@ class ACBandOptimizer(SMBO):
             trials=tuple(as_record(value) for value in values),
             walltime=self.used_walltime,
             n_trials=self._runhistory.finished,
+            n_known=race.n_told,
         )
         with self._open_journal() as journal:
             journal.add_race(record, dict(zip(racers, race.configs, strict=True)))
@@ -287,7 +288,7 @@ class ACBandOptimizer(SMBO):
 
     def _initialize_state(self) -> None:
         recorded = None if self._overwrite else self._journal.read()
-        if recorded is None or _has_only_crashed(recorded):
+        if recorded is None or (_has_only_crashed(recorded) and not self._acband.allow_crashes):
             self._begin_warm()
         elif not (found := differences(_without_told(recorded.identity), self._identity)):
             with _nothing_collected():
@@ -385,6 +386,7 @@ class ACBandOptimizer(SMBO):
                 config = configurations[key.config_id]
                 if value.status != StatusType.RUNNING and plain(dict(config)) == values:
                     self._add_to_history(config, key, value)
+                    self._acband.show(config, value)
         except (OSError, ValueError, TypeError, KeyError):  # not there, or torn: they are run again
             logger.debug("%s cannot be read.", path)
 

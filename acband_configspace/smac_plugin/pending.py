@@ -40,6 +40,8 @@ class PendingRace:
     """Their results; None until they are known."""
     n_new: int
     """How many of its trials SMAC did not know when it was opened."""
+    n_told: int
+    """How many of its results the user knew before the run."""
 
     @property
     def name(self) -> str:
@@ -98,6 +100,7 @@ class PendingRaces:
             configs=[self._configurations[number] for number in race.racers],
             values=[entry if entry and is_result(entry) else None for entry in entries],
             n_new=entries.count(None),
+            n_told=sum((number, key) in self.told for number in race.racers),
         )
 
     def add(self, race: PendingRace) -> None:
@@ -154,6 +157,10 @@ class PendingRaces:
                 return trial
         number = self._configurations.number_of(info.config)
         return None if number is None else (number, key)
+
+    def awaits(self, race: Race) -> bool:
+        """Return whether results of a race are awaited."""
+        return any(running.race == race for running in self._running())
 
     def put_back(self, races: Sequence[PendingRace]) -> None:
         """Await all results of races anew, but for those that were judged."""

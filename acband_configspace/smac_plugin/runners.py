@@ -138,8 +138,8 @@ class SerialRunner(AbstractSerialRunner):
 class RaceRunner(AbstractRunner):
     """Runs trials in processes of their own, limited and accounted for.
 
-    With ``racing`` the trials of a race run at the same time, their cost is the time they take,
-    and the losers are stopped when the first has finished. Without, each trial runs to its end and
+    With ``racing`` the trials of a race run at the same time, as far as slots are free; their cost
+    is the time they take, and the losers are stopped when the first has finished. Without, each trial runs to its end and
     its cost is what the target returns, or prints. Options ``of_commands`` are those of
     :class:`~acband_configspace.running.CommandTarget`; None stands for its default.
     """

@@ -130,9 +130,10 @@ def cost_of(value: TrialValue) -> float:
     return cost if math.isfinite(cost) else math.inf
 
 
-def outcome_of(values: Sequence[TrialValue]) -> Outcome:
-    """Return the outcome of a race."""
-    return Outcome([cost_of(value) for value in values], [end_of(value) for value in values])
+def outcome_of(values: Sequence[TrialValue], *, n_known: int) -> Outcome:
+    """Return the outcome of a race, of whose results so many were known before the run."""
+    costs, ends = [cost_of(value) for value in values], [end_of(value) for value in values]
+    return Outcome(costs, ends, n_known=n_known)
 
 
 def reason_of(value: TrialValue) -> str | None:
@@ -208,7 +209,8 @@ class Accounting:
             status=status,
             cost=cost,
             time=racer.time,
-            cpu_time=racer.cpu_time if racer.own_time is None else racer.own_time,
+            # A wrapper whose objective is not run time may say 0: a limit must still be reached.
+            cpu_time=racer.own_time or racer.cpu_time,
             starttime=racer.started,
             endtime=racer.started + racer.time,
             additional_info=info,
@@ -255,13 +257,19 @@ def judged(returned: object) -> tuple[StatusType, float, dict[str, Any]]:
     number = _one_number(cost)
     if number is None or not math.isfinite(number):
         what = "finite" if number is not None else "one real number"
-        return StatusType.CRASHED, math.inf, {**more, "error": f"the cost must be {what}: {cost!r}"}
+        error = f"the cost must be {what}: {_shortened(cost)}"
+        return StatusType.CRASHED, math.inf, {**more, "error": error}
     return StatusType.SUCCESS, number, more
 
 
 def _one_number(cost: object) -> float | None:
     """Return a cost as a float, None if it is not one real number."""
-    array = np.asarray(cost) if not isinstance(cost, (str, bytes)) else np.array(None)
+    if isinstance(cost, (str, bytes)):
+        return None
+    try:
+        array = np.asarray(cost)
+    except Exception:  # a ragged list, or an object of the user's own, which may raise anything
+        return None
     if array.size != 1 or array.dtype.kind not in "fiub":
         return None
     return float(array.reshape(()))

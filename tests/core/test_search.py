@@ -411,16 +411,27 @@ def test_an_instance_that_tells_nothing_is_not_what_a_pass_starts_on(everywhere:
         assert sorted(values).index(values[played.engine.leader]) < 0.05 * len(values)
 
 
-def test_what_is_known_beforehand_takes_no_share_of_the_passes() -> None:
-    world = World(noisy(), numbered(30), n_trials=650)
+@pytest.mark.parametrize("racing", [False, True])
+@pytest.mark.parametrize("n_met", [0, 3, 30])
+def test_what_is_known_beforehand_takes_no_trials(n_met: int, racing: bool) -> None:
+    """Whatever the races make use of: of 20 configurations, on so many instances."""
+    cost = run_times() if racing else noisy()
     engine = Engine(
         Settings(),
-        racing=False,
-        instances=Instances(world.names, deterministic=True, seed=0),
+        racing=racing,
+        instances=Instances(numbered(30), deterministic=True, seed=0),
         draw=lambda n, known: n,
-        limits=Limits(650, n_known=450),
+        limits=Limits(200),
+        n_given=20,
     )
-    assert engine.plans[0].n_trials == 80
+    n_run = 0
+    while (race := engine.ask()) is not None:
+        n_known = sum(racer < 20 for racer in race.racers) if race.instance < n_met else 0
+        n_run += len(race.racers) - n_known
+        costs = [cost(racer, engine.key(race.instance)) for racer in race.racers]
+        engine.tell(race, Outcome(costs, n_known=n_known))
+    assert n_run == 200
+    assert engine.finished == "all n_trials=200 trials are used"
 
 
 def test_who_fails_less_often_leads() -> None:

@@ -223,6 +223,19 @@ def test_what_is_told_too_late_counts_towards_n_trials_and_cuts_no_race(
     assert "leaves no room for another race" in smac.intensifier.finished
 
 
+def test_who_takes_no_part_does_not_lead(make_scenario: Callable[..., Scenario]) -> None:
+    """Also where one cost says all."""
+    scenario = make_scenario(n_trials=40, deterministic=True)
+    smac = ACBandFacade(scenario, noisy, logging_level=False)
+    for _ in range(8):
+        answer(smac, smac.ask())
+    assert smac.intensifier.n_races == 1
+    other = strangers(smac, 2)[0]
+    smac.tell(TrialInfo(other, seed=1), TrialValue(cost=-1.0))
+    assert smac.intensifier.get_incumbent() != other
+    assert smac.optimize() != other
+
+
 def test_a_result_counts_for_its_configuration_whoever_was_asked_for(
     make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -77,6 +77,18 @@ def test_additional_configs_race_from_the_start(tmp_path: Path) -> None:
     assert only(facade.optimize()) == best
 
 
+@pytest.mark.parametrize("racing", [False, True])
+def test_so_do_those_of_an_intensifier_made_before(racing: bool, tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path, n_workers=2)
+    mine, designed = (Configuration(scenario.configspace, {"x": x, "n": 7}) for x in (0.3, 0.4))
+    intensifier = ACBandIntensifier(scenario, additional_configs=[mine])
+    design = ACBandFacade.get_initial_design(scenario, additional_configs=[designed])
+    facade = quiet(scenario, exact, intensifier=intensifier, initial_design=design, racing=racing)
+    given = [facade.intensifier.configurations[number] for number in range(3)]
+    assert facade.intensifier.n_given == 3
+    assert given[1:] == [mine, designed]
+
+
 def test_the_best_of_a_warm_start_race_and_are_not_run_again(tmp_path: Path) -> None:
     earlier = quiet(a_scenario(tmp_path / "earlier"), noisy)
     incumbent = only(earlier.optimize())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from ConfigSpace import Configuration, ConfigurationSpace
-from smac import Scenario
+from smac import Callback, Scenario
+from smac.main.config_selector import ConfigSelector
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from targets import (
@@ -100,6 +102,66 @@ def test_stopped_before_a_race_is_over_the_best_trial_leads(
     assert facade.runhistory.finished == after
     assert incumbent == min(facade.runhistory.get_configs(), key=facade.runhistory.get_cost)
     assert facade.validate(incumbent) == pytest.approx(exact(incumbent, 0))
+
+
+def test_where_one_cost_says_all_the_lowest_leads_before_its_race_is_over(
+    make_scenario: Callable[..., Scenario],
+) -> None:
+    """A time limit may end the run there."""
+    facade = quiet(make_scenario(n_trials=100, deterministic=True), None)
+    for number in range(30):
+        info = facade.ask()
+        cost = -float(number) if number % 3 else 1.0  # every third one is bad
+        facade.tell(info, TrialValue(cost=cost))
+        assert (facade.intensifier.get_incumbent() == info.config) is (cost < 0 or not number)
+
+
+def test_what_led_before_a_race_was_over_leads_after_a_restart(
+    make_scenario: Callable[..., Scenario],
+) -> None:
+    facade = quiet(make_scenario(n_trials=100), None)
+    told = [facade.ask() for _ in range(3)]
+    for info, cost in zip(told, (2.0, 1.0, 3.0), strict=True):
+        facade.tell(info, TrialValue(cost=cost))
+    facade.optimizer.save()
+    again = quiet(make_scenario(n_trials=100), None)
+    assert again.runhistory.finished == 3
+    assert again.intensifier.get_incumbent() == told[1].config
+
+
+def test_crashes_that_are_allowed_are_not_run_again(make_scenario: Callable[..., Scenario]) -> None:
+    facade = quiet(make_scenario(), None, allow_crashes=True)
+    for _ in range(16):
+        facade.tell(facade.ask(), TrialValue(cost=math.inf, status=StatusType.CRASHED))
+    assert facade.intensifier.n_races == 2
+    again = quiet(make_scenario(), None, allow_crashes=True)
+    assert (again.intensifier.n_races, again.runhistory.finished) == (2, 16)
+    anew = quiet(make_scenario(), None)  # the target may have been repaired
+    assert (anew.intensifier.n_races, anew.runhistory.finished) == (0, 0)
+
+
+class Objects(Callback):
+    """Raises an error once, when configurations are about to race."""
+
+    def __init__(self, at: int) -> None:
+        self.n_left = at
+
+    def on_next_configurations_start(self, config_selector: ConfigSelector) -> None:
+        self.n_left -= 1
+        if not self.n_left:
+            raise RuntimeError("not now")
+
+
+@pytest.mark.parametrize("at", [1, 3, 20])
+def test_after_an_error_of_a_callback_no_race_is_missing(
+    at: int, make_scenario: Callable[..., Scenario], tmp_path: Path
+) -> None:
+    facade = quiet(make_scenario(), noisy, callbacks=[Objects(at)])
+    with pytest.raises(RuntimeError, match="not now"):
+        facade.optimize()
+    whole = quiet(a_scenario(tmp_path / "whole"), noisy)
+    assert facade.optimize() == whole.optimize()
+    assert facade.runhistory.finished == 60
 
 
 def test_a_run_that_was_stopped_goes_on_in_the_same_process(

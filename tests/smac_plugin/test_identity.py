@@ -227,6 +227,12 @@ def test_the_content_of_a_script_tells_it_apart(tmp_path: Path) -> None:
     assert texts[0][1] != texts[1][1]
 
 
+def test_a_word_may_be_longer_than_the_name_of_a_file() -> None:
+    scripts = ["echo " + "very " * 100 + end for end in ("good", "bad")]
+    texts = [describe(["sh", "-c", script]) for script in scripts]
+    assert texts[0] != texts[1]
+
+
 def test_a_changed_helper_starts_a_run_of_its_own(tmp_path: Path) -> None:
     runs = []
     for scale in (1.0, 2.0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -288,6 +289,33 @@ def test_objects_of_ones_own_are_not_copied_and_told_apart_by_their_values(tmp_p
     assert mine.n_calls > 0
     again = facade_with(mine)  # what it has become meanwhile makes no other run of it
     assert again.scenario.output_directory == first.scenario.output_directory
+
+
+class Asking:
+    """Asks a server that may be down."""
+
+    def propose(self, configurations: Any, known: KnownBest) -> None:
+        if known.pass_number == 2 and "SERVER_IS_DOWN" in os.environ:
+            raise ConnectionError("the server is down")
+
+
+def test_an_error_of_a_proposal_ends_the_run_and_a_restart_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def facade() -> ACBandFacade:
+        return ACBandFacade(a_scenario(tmp_path), bowl, proposals=Asking(), logging_level=False)
+
+    monkeypatch.setenv("SERVER_IS_DOWN", "1")
+    first = facade()
+    with pytest.raises(ConnectionError, match="the server is down"):
+        first.optimize()
+    monkeypatch.delenv("SERVER_IS_DOWN")
+    with pytest.raises(RuntimeError, match="ConnectionError.*start the script again"):
+        first.optimize()
+    again = facade()
+    assert again.intensifier.n_races > 0
+    again.optimize()
+    assert again.runhistory.finished == again.scenario.n_trials
 
 
 def test_a_proposal_is_asked_in_view_of_what_raced(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from acband_configspace.core.ends import End
 from acband_configspace.errors import FirstRaceCrashedError
 from acband_configspace.runlog.journal import read_journal
 from acband_configspace.running import RaceReport, RacerReport
-from acband_configspace.smac_plugin.trial_values import Accounting
+from acband_configspace.smac_plugin.trial_values import Accounting, judged
 
 
 @pytest.mark.parametrize("status", [End.CRASHED, End.MEMORY])
@@ -43,6 +43,30 @@ def test_a_failure_is_never_cheap(
     finished = RacerReport(End.FINISHED, started=0.0, time=2.0)
     values = accounting.values(RaceReport("race", (failed, finished), 1), "race")
     assert [value.cost for value in values] == [expected, 2.0]
+
+
+@pytest.mark.parametrize("status", [End.FINISHED, End.CRASHED])
+def test_who_says_that_it_took_no_time_is_charged_what_it_took(status: End) -> None:
+    """Else a limit on the CPU time would never be reached."""
+    accounting = Accounting(racing=False, clock="wall", par=1.0, cutoff=None, crash_cost=9.0)
+    racer = RacerReport(status, started=0.0, time=2.5, cpu_time=2.0, own_time=0.0)
+    [value] = accounting.values(RaceReport("race", (racer,), 0), None)
+    assert value.cpu_time == 2.0
+
+
+class Stubborn:
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        raise RuntimeError("not an array")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("nor a text")
+
+
+@pytest.mark.parametrize("returned", [(0.5, [1, 2]), [[1], [2, 3]], Stubborn(), "1.5", None, 1j])
+def test_a_cost_that_is_not_a_number_is_a_crash(returned: Any) -> None:
+    status, cost, info = judged(returned)
+    assert (status, cost) == (StatusType.CRASHED, math.inf)
+    assert info["error"].startswith("the cost must be one real number: ")
 
 
 def make_space() -> ConfigurationSpace:

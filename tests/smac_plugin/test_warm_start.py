@@ -15,6 +15,7 @@ from targets import Counted, a_scenario, exact, n_calls, noisy, on_instance, rac
 from acband_configspace import ACBandFacade
 from acband_configspace.core.earlier import best_known
 from acband_configspace.core.instances import InstanceKey
+from acband_configspace.runlog.replay import Run
 from acband_configspace.smac_plugin.progress import Progress
 
 GOOD = {"x": 0.3, "n": 1}
@@ -70,6 +71,22 @@ def test_what_is_shown_counts_new_trials_only(tmp_path: Path) -> None:
     assert facade.schedule.n_trials == 60
     facade.optimize()
     assert Progress.of(facade.optimizer).n_trials == len(facade.runhistory) - 400 <= 60
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_all_trials_are_used_also_if_little_of_it_is_met(
+    deterministic: bool, tmp_path: Path
+) -> None:
+    names = [f"i{number}" for number in range(60)]
+    settings = {"instances": names, "deterministic": deterministic, "n_trials": 150}
+    earlier = [(GOOD, name, 0, 9.0) for name in names]
+    for n_trials in (150, 180):  # the second time the run goes on
+        scenario = a_scenario(tmp_path, **{**settings, "n_trials": n_trials})
+        facade = quiet(scenario, on_instance, warm_start=earlier)
+        facade.optimize()
+        assert len(facade.runhistory) - len(earlier) == n_trials
+        assert facade.intensifier.finished == f"all n_trials={n_trials} trials are used"
+        assert Run.of(facade).problem is None
 
 
 def test_a_run_whose_costs_mean_something_else_is_refused(tmp_path: Path) -> None:
