@@ -24,7 +24,7 @@ import abc
 import math
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -259,7 +259,9 @@ class Search(abc.ABC):
             self.plans.append(plan)
             self._n_entered_before = self.n_entered
             one = Pass(plan, self._pass(plan), self.n_entered)
-            if self._go_on(one):
+            is_under_way = self._go_on(one)
+            self.plans[-1] = replace(plan, n_entered=self.n_entered)
+            if is_under_way:
                 self._passes.append(one)
 
     def _go_on(self, one: Pass) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayError
 from acband_configspace.core.instances import Instances
 from acband_configspace.core.race import Race, RaceId
+from acband_configspace.core.search_plan import PassPlan
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.runlog.records import NONSENSE, RaceRecord, Recorded
 
@@ -171,7 +172,7 @@ class _Player:
             instances=Instances(
                 header.instances, deterministic=header.deterministic, seed=header.seed
             ),
-            draw=_Space(recorded, settings.racers(racing=header.racing)).draw,
+            draw=_Space(recorded).draw,
             limits=Limits(math.inf if recorded.n_trials is None else recorded.n_trials),
             n_given=header.n_given,
             n_in_space=header.n_in_space,
@@ -261,42 +262,22 @@ class _Player:
 
 
 class _Space:
-    """Says how many configurations there were, of which the journal has those that raced."""
+    """Says how many configurations there were whenever some were drawn."""
 
-    def __init__(self, recorded: Recorded, k: int) -> None:
-        self._k = k
+    def __init__(self, recorded: Recorded) -> None:
+        self._memory = recorded.header.settings.memory
         self._n_in_space = recorded.header.n_in_space
         self._n_raced = 1 + max(racer for race in recorded.races for racer in race.racers)
-        # Where passes overlap, the champion alone may race for one before all have raced that
-        # entered those before it.
-        telling = (race for race in recorded.races if race.id.round > 1 or len(race.racers) > 1)
-        self._last = max((race.id[:3] for race in telling), default=(0, 0, 0))
-        self._last_race = min(
-            (race for race in recorded.races if self._n_raced - 1 in race.racers),
-            key=lambda race: race.id,
-        )
-        """The first one of the last configuration."""
-        self._exhausted = False
+        passes = (plan for plan in recorded.plans if isinstance(plan, PassPlan))
+        self._n_entered = iter([plan.n_entered for plan in passes])
 
     def draw(self, n: int, known: Callable[[], KnownBest]) -> int:
-        """Return n, or how many there were if the races show that the space was used up."""
-        if n <= self._n_raced:
-            return n
-        self._exhausted = self._exhausted or self._is_last(known().pass_number)
-        if self._exhausted:
-            return self._n_raced
-        return n if self._n_in_space is None else min(n, self._n_in_space)
-
-    def _is_last(self, pass_number: int) -> bool:
-        """Return whether there was no configuration after the last one that raced.
-
-        All that enter a pass race in its first round, in groups of k.
-        """
-        first_round = (pass_number, 1, 1)
-        if self._last > first_round:
-            return True
-        entered_then = self._last_race.id[:3] == first_round
-        return entered_then and len(self._last_race.racers) < self._k
+        """Return n, or how many there were if the space had no more."""
+        if not self._memory:  # what its plans do not have was not drawn
+            return min(n, self._n_raced)
+        n_entered = next(self._n_entered, None)  # each pass draws once, one after the other
+        most = self._n_in_space if n_entered is None else n_entered
+        return n if most is None else min(n, most)
 
 
 def _epoch(

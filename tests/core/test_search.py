@@ -646,7 +646,7 @@ def test_where_time_may_end_the_run_passes_are_short_at_first() -> None:
         draw=lambda n, known: n,
         limits=Limits(100_000, timed=True),
     )
-    assert engine.plans[0] == PassPlan(1, n_trials=25, n_entrants=15, limit=100_000)
+    assert engine.plans[0] == PassPlan(1, n_trials=25, n_entrants=15, limit=100_000, n_entered=15)
 
 
 @pytest.mark.parametrize("racing", [False, True])

@@ -110,10 +110,19 @@ def test_any_part_of_a_run_can_be_played(tmp_path: Path, options: dict[str, Any]
                     assert set(early.survivors or ()) <= set(late.survivors or ())
 
 
+@pytest.mark.parametrize("n_in_space", [None, 30])
 @pytest.mark.parametrize("n_workers", [3, 8])
-def test_a_run_of_races_can_be_played_after_each_of_them(tmp_path: Path, n_workers: int) -> None:
+def test_a_run_of_races_can_be_played_after_each_of_them(
+    tmp_path: Path, n_workers: int, n_in_space: int | None
+) -> None:
     """Passes overlap: when one has begun, not all need have raced that entered the one before."""
-    write_run(tmp_path / "whole", racing=True, n_trials=250, n_workers=n_workers)
+    write_run(
+        tmp_path / "whole",
+        racing=True,
+        n_trials=250,
+        n_workers=n_workers,
+        n_in_space=n_in_space,
+    )
     lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "part").mkdir()
     for n_lines in range(2, len(lines)):
