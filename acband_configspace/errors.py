@@ -69,7 +69,7 @@ class RunInterrupted(KeyboardInterrupt, SystemExit):  # it is no error
 
 
 class FirstRaceCrashedError(RuntimeError):
-    """Every racer of the first race crashed, so something is wrong with the target."""
+    """Every trial of the first round crashed, so something is wrong with the target."""
 
 
 class NoWorkersError(RuntimeError):

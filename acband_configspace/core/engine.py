@@ -60,7 +60,8 @@ class Limits:
     """What a run may use, as far as the engine must know it."""
 
     n_trials: float = math.inf
-    """Trials that may be started; what is known before the run takes none of them."""
+    """Trials that may be started. What is known before the run takes none of them; the paper's
+    schedule is planned as if all were run."""
     timed: bool = False
     """Whether a time limit ends the run."""
 

@@ -14,8 +14,8 @@ A pass is one run of combinatorial successive elimination, with three changes to
 What a pass is like differs between ``search_costs`` and ``search_races``.
 
 What the passes are worth was measured on tables (rank of what is returned, or gap to the best,
-against random search with SMAC's intensification); the constants lie in the middle of wide ranges
-that are about equally good. What did not help stands there.
+against random search with SMAC's intensification). The constants lie in the middle of wide ranges
+that are about equally good. Both modules list what did not help.
 """
 
 from __future__ import annotations

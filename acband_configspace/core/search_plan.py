@@ -37,8 +37,8 @@ class PassPlan:
     """How many trials the whole run could start when it was planned: raising that later leaves
     this pass as it is."""
     n_entered: int | None = None
-    """How many configurations had entered the run once it had begun: a space may have fewer than
-    were planned. None before it begins."""
+    """How many configurations had entered the run once this pass had begun; a space may have fewer
+    than were planned. None before the pass begins."""
 
     def __str__(self) -> str:
         return f"pass {self.number}: {self.n_entrants} configurations, {self.n_trials} trials"

@@ -273,7 +273,7 @@ class _Space:
 
     def draw(self, n: int, known: Callable[[], KnownBest]) -> int:
         """Return n, or how many there were if the space had no more."""
-        if not self._memory:  # what its plans do not have was not drawn
+        if not self._memory:  # the paper's plans are recorded; for others nothing was drawn
             return min(n, self._n_raced)
         n_entered = next(self._n_entered, None)  # each pass draws once, one after the other
         most = self._n_in_space if n_entered is None else n_entered

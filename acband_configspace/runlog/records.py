@@ -87,7 +87,7 @@ class RaceRecord:
     walltime: float
     """Seconds the run had taken when the race was over."""
     n_trials: int
-    """How many trials had finished by then."""
+    """How many trials had finished by then, without those of a warm start."""
     configurations: Mapping[int, Mapping[str, Any]] = field(
         default_factory=lambda: _NOTHING, compare=False, repr=False
     )

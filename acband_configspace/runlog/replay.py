@@ -7,7 +7,7 @@ goes on, or on another machine.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -122,7 +122,8 @@ class Run:
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """All trials."""
-        return tuple(_trials(self.races, results_kept=not self.racing))
+        told = {(one["started"], one["time"]) for one in self.identity.get("told", ())}
+        return tuple(_trials(self.races, results_kept=not self.racing, told=told))
 
     @property
     def cpu_time(self) -> float:
@@ -226,7 +227,8 @@ class Trial:
     fate: str
     """What became of it: one of :data:`FATES`."""
     reused: bool
-    """Whether its result is that of an earlier race on the same instance: it cost nothing."""
+    """Whether its result was known before the run, or from an earlier race on the same instance: it
+    cost nothing."""
 
     @property
     def cpu_time(self) -> float:
@@ -234,14 +236,17 @@ class Trial:
         return 0.0 if self.reused else self.record.cpu_time
 
 
-def _trials(races: Iterable[RaceRecord], *, results_kept: bool) -> Iterator[Trial]:
+def _trials(
+    races: Iterable[RaceRecord], *, results_kept: bool, told: Container[tuple[float, float]]
+) -> Iterator[Trial]:
     seen: set[tuple[int, InstanceKey, float, float]] = set()
     for race in races:
         winner = race.winner
         for racer, record in zip(race.racers, race.trials, strict=True):
             fate = "won" if racer == winner else record.end.value
             key = (racer, race.key, record.started, record.time)
-            reused = results_kept and key in seen
+            was_told = race.n_known > 0 and (record.started, record.time) in told
+            reused = was_told or (results_kept and key in seen)
             seen.add(key)
             yield Trial(race, racer, record, fate, reused)
 

@@ -87,8 +87,7 @@ class ACBandFacade(RandomFacade):
 
     The arguments are those of SMAC's facades; the options of :class:`ACBandIntensifier` (``k``,
     ``alpha``, …) may be given here as well. A run that was interrupted goes on when the script is
-    started again. With another setting than before, an error lists what differs; limits may be
-    raised.
+    started again. If a setting has changed, an error lists what differs; limits may change.
 
     Parameters
     ----------
@@ -132,7 +131,7 @@ class ACBandFacade(RandomFacade):
     dask_client : Client | None
         Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
         ignored. Each worker runs as many trials at once as it has threads. Workers may come and go,
-        but no more tasks are sent than there is room for: a cluster that adapts to demand needs a
+        but hardly more tasks are sent than there is room for: a cluster that adapts to demand needs a
         minimum. The client stays open.
     worker_timeout : float
         How many seconds to wait for workers when the cluster has none, before giving up.

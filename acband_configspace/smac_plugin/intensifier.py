@@ -363,11 +363,8 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def n_trials(self) -> float:
         """How many trials the races may have: what was told beforehand counts as run."""
-        n_told = len(self.told) - self.n_warm
-        if self.settings.memory:  # what is known takes none of them
-            return max(2, trial_limit(self._scenario) - n_told)
-        # Where seeds do not matter, races use what was told; what is warm takes none of the limit.
-        return max(2, self.trial_limit - (0 if self._scenario.deterministic else n_told))
+        # What is known takes none of them, and is not planned for: races may not meet it.
+        return max(2, trial_limit(self._scenario) - (len(self.told) - self.n_warm))
 
     @property
     def trial_limit(self) -> float:
@@ -378,6 +375,11 @@ class ACBandIntensifier(AbstractIntensifier):
     def n_warm(self) -> int:
         """How many results come from a warm start."""
         return sum(told.warm for told in self.told)
+
+    @property
+    def n_finished(self) -> int:
+        """How many trials have finished, without those of a warm start."""
+        return self.runhistory.finished - self.n_warm
 
     @property
     def n_in_space(self) -> int | None:
@@ -453,7 +455,7 @@ class ACBandIntensifier(AbstractIntensifier):
             race = self._ask()
             try:
                 self._record_plans()
-                self._follow_leader(self.runhistory.finished, self.used_walltime)
+                self._follow_leader(self.n_finished, self.used_walltime)
                 self._refuse_crashed(race)
                 if race is None or not self._open(race):
                     break
@@ -475,6 +477,7 @@ class ACBandIntensifier(AbstractIntensifier):
         if self.take_beforehand(info, value):
             self.show(info.config, value)
             return
+        is_awaited = self.pending.awaits_result_of(info)
         completed = self.pending.take(info, value)
         if completed is None:
             logger.warning(
@@ -482,7 +485,8 @@ class ACBandIntensifier(AbstractIntensifier):
                 "ask for: it takes no part. Tell what you know before you ask for anything."
             )
             return
-        self.show(info.config, value)
+        if is_awaited:  # of what is told again, the engine has the first
+            self.show(info.config, value)
         try:
             for pending in completed:
                 self._complete(pending)
@@ -577,7 +581,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 self._torn_by = error
                 raise
             self._record_plans()
-            self._follow_leader(self.runhistory.finished, self.used_walltime)
+            self._follow_leader(self.n_finished, self.used_walltime)
 
     def _note(self, values: Sequence[TrialValue]) -> None:
         for value in values:

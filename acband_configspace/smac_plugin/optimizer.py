@@ -247,7 +247,7 @@ class ACBandOptimizer(SMBO):
             racers=racers,
             trials=tuple(as_record(value) for value in values),
             walltime=self.used_walltime,
-            n_trials=self._runhistory.finished,
+            n_trials=self._acband.n_finished,
             n_known=race.n_told,
         )
         with self._open_journal() as journal:
@@ -337,6 +337,8 @@ class ACBandOptimizer(SMBO):
         self._acband.begin(recorded, recorder=self)
         for told in self._acband.told:
             self._add_to_history(told.config, told.key, told.value)
+            if not told.warm:
+                self._acband.show(told.config, told.value)  # as when it was told
         self._acband.take_in()
         for race in self._journal.not_asked_for():  # they had become needless
             self.taken_in(race)

@@ -158,6 +158,10 @@ class PendingRaces:
         number = self._configurations.number_of(info.config)
         return None if number is None else (number, key)
 
+    def awaits_result_of(self, info: TrialInfo) -> bool:
+        """Return whether the result of a trial is awaited."""
+        return self._trial_of(info, Ticket.of(info)) in self._awaited
+
     def awaits(self, race: Race) -> bool:
         """Return whether results of a race are awaited."""
         return any(running.race == race for running in self._running())

@@ -143,7 +143,7 @@ class Progress(JupyterMixin):
         n_open = smbo.runhistory.submitted - smbo.runhistory.finished
         return cls(
             position=intensifier.engine.position,
-            n_trials=smbo.runhistory.finished - intensifier.n_warm,
+            n_trials=intensifier.n_finished,
             n_configs=len(smbo.runhistory.config_ids),
             most_trials=intensifier.trial_limit - intensifier.n_warm,
             n_running=max(0, min(n_open, smbo._scenario.n_workers)),

@@ -139,9 +139,10 @@ class RaceRunner(AbstractRunner):
     """Runs trials in processes of their own, limited and accounted for.
 
     With ``racing`` the trials of a race run at the same time, as far as slots are free; their cost
-    is the time they take, and the losers are stopped when the first has finished. Without, each trial runs to its end and
-    its cost is what the target returns, or prints. Options ``of_commands`` are those of
-    :class:`~acband_configspace.running.CommandTarget`; None stands for its default.
+    is the time they take, and the losers are stopped when the first has finished. Without, each
+    trial runs to its end and its cost is what the target returns, or prints. Options
+    ``of_commands`` are those of :class:`~acband_configspace.running.CommandTarget`; None stands for
+    its default.
     """
 
     def __init__(

@@ -210,7 +210,8 @@ class Accounting:
             cost=cost,
             time=racer.time,
             # A wrapper whose objective is not run time may say 0: a limit must still be reached.
-            cpu_time=racer.own_time or racer.cpu_time,
+            # Of one that was stopped, it is what it must have exceeded, and not what it used.
+            cpu_time=racer.cpu_time if end is End.LOST else racer.own_time or racer.cpu_time,
             starttime=racer.started,
             endtime=racer.started + racer.time,
             additional_info=info,

@@ -224,16 +224,18 @@ def test_what_is_told_too_late_counts_towards_n_trials_and_cuts_no_race(
 
 
 def test_who_takes_no_part_does_not_lead(make_scenario: Callable[..., Scenario]) -> None:
-    """Also where one cost says all."""
+    """Nor does who is told again, with another cost; also where one cost says all."""
     scenario = make_scenario(n_trials=40, deterministic=True)
     smac = ACBandFacade(scenario, noisy, logging_level=False)
-    for _ in range(8):
-        answer(smac, smac.ask())
+    asked = [smac.ask() for _ in range(8)]
+    for cost, info in enumerate(asked):
+        smac.tell(info, TrialValue(cost=float(cost)))
     assert smac.intensifier.n_races == 1
     other = strangers(smac, 2)[0]
     smac.tell(TrialInfo(other, seed=1), TrialValue(cost=-1.0))
-    assert smac.intensifier.get_incumbent() != other
-    assert smac.optimize() != other
+    smac.tell(asked[5], TrialValue(cost=-2.0))
+    assert smac.intensifier.get_incumbent() == asked[0].config
+    assert smac.optimize() not in (other, asked[5].config)
 
 
 def test_a_result_counts_for_its_configuration_whoever_was_asked_for(
@@ -276,6 +278,7 @@ def test_what_is_told_beforehand_takes_part(
     again = start(target)  # what was told is known to the next process
     assert again.runhistory.finished == 4
     assert again.intensifier.n_given == 4
+    assert again.intensifier.get_incumbent() == best
     assert again.optimize() == best
     assert again.runhistory.finished == 100 or options
     if deterministic:  # known results are not run again, whatever the seed

@@ -71,6 +71,18 @@ def test_what_is_shown_counts_new_trials_only(tmp_path: Path) -> None:
     assert facade.schedule.n_trials == 60
     facade.optimize()
     assert Progress.of(facade.optimizer).n_trials == len(facade.runhistory) - 400 <= 60
+    assert all(item.trial <= 60 for item in facade.intensifier.trajectory)
+    assert all(race.n_trials <= 60 for race in Run.of(facade).races)
+
+
+def test_the_papers_schedule_is_planned_for_the_trials_that_there_are(tmp_path: Path) -> None:
+    earlier = [(GOOD, None, seed, 0.1) for seed in range(400)]
+    scenario = a_scenario(tmp_path, n_trials=200)
+    facade = quiet(scenario, noisy, warm_start=earlier, memory=False)
+    assert facade.schedule.n_trials <= 200
+    facade.optimize()
+    assert len(facade.runhistory) - 400 <= 200
+    assert "leaves no room" not in str(facade.intensifier.finished)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

@@ -1,1 +1,1 @@
-"""Races on the workers of a Dask cluster: each worker has a race track of its own."""
+"""Races on the workers of a Dask cluster: each worker has a supervisor of its own."""

@@ -199,7 +199,7 @@ class RaceCluster:
             self._to_cancel.append(race)
 
     def close(self) -> None:
-        """Stop all races and close the race tracks on the workers. Races are not reported."""
+        """Stop all races and close the supervisors on the workers. Races are not reported."""
         self._unfinished.clear()
         self._waiting.clear()
         self._sent.clear()

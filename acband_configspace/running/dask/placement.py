@@ -65,7 +65,8 @@ class Placement:
         """Return the worker for a race of so many racers, None if none has room.
 
         Where none has a thread for each of them, the race begins on the threads that are free at
-        the emptiest one. With ``look_ahead``, another race of the usual size may wait at a full one.
+        the emptiest one. With ``look_ahead``, another race of the usual size may wait at a full
+        one.
         """
         most_waiting = self._racers if look_ahead else 0
         able = [w for w in self._usable() if w.reserved_for is None and w.free > -most_waiting]

@@ -128,9 +128,10 @@ class RaceTrack:
     """Runs races: starts the racers, limits them, stops the losers, accounts for all.
 
     Races start in the order given, each with as many racers as slots are free; the others start as
-    slots become free. Every racer is limited to the cutoff, to the limit that the race sets for it,
-    and from the moment another racer has finished to that racer's time. So the winner and the limit
-    are the same however many slots there are. Losers are stopped with their whole process trees.
+    slots become free. Every racer is limited to the cutoff and to the limit that the race sets for
+    it; where losers are stopped, also, once another racer has finished, to that racer's time. So
+    the winner and the limit are the same however many slots there are. Losers are stopped with
+    their whole process trees.
 
     With ``clock="cpu"`` the CPU time of the racer's process tree takes the place of the elapsed
     time: in the cutoff, in the limits, and in the choice of the winner. A racer that uses none is
