@@ -92,14 +92,14 @@ class RaceRecord:
         default_factory=lambda: _NOTHING, compare=False, repr=False
     )
     """The values of those that race for the first time, where the journal was read."""
-    n_known: int = 0
-    """How many of the trials were known before the run."""
+    known: tuple[int, ...] = ()
+    """Those of the racers whose results were known before the run."""
 
     @property
     def outcome(self) -> Outcome:
         """What the race brought, as the engine is told it."""
         costs, ends = zip(*((trial.cost, trial.end) for trial in self.trials), strict=True)
-        return Outcome(costs, ends, n_known=self.n_known)
+        return Outcome(costs, ends, n_known=len(self.known))
 
     @property
     def winner(self) -> int | None:
@@ -242,8 +242,8 @@ def race_line(record: RaceRecord, new: Mapping[int, Mapping[str, Any]]) -> dict[
         "walltime": record.walltime,
         "n_trials": record.n_trials,
     }
-    if record.n_known:
-        line["known"] = record.n_known
+    if record.known:
+        line["known"] = record.known
     if new:
         line["configurations"] = {number: dict(values) for number, values in new.items()}
     return line
@@ -441,9 +441,9 @@ class RaceReader:
         if not all(type(number) is int and 0 <= number < LARGEST for number in named_by):
             raise ValueError(f"race {place} of {racers} is not named by whole numbers")
         instance = numbers.setdefault(line["instance"], line["instance"])
-        n_known = line.get("known", 0)
-        if type(n_known) is not int or not 0 <= n_known <= len(racers):
-            raise ValueError(f"of {len(racers)} trials {n_known!r} were known")
+        known = tuple(line.get("known", ()))
+        if not set(known) <= set(racers):
+            raise ValueError(f"of {racers} the results of {known} were known")
         new = line.get("configurations")
         for values in () if new is None else new.values():
             if any(isinstance(value, dict) for value in values.values()):
@@ -457,7 +457,7 @@ class RaceReader:
             float(line["walltime"]),
             int(line["n_trials"]),
             {int(number): dict(values) for number, values in new.items()} if new else _NOTHING,
-            n_known,
+            known,
         )
 
 

@@ -7,7 +7,7 @@ goes on, or on another machine.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -122,8 +122,7 @@ class Run:
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """All trials."""
-        told = {(one["started"], one["time"]) for one in self.identity.get("told", ())}
-        return tuple(_trials(self.races, results_kept=not self.racing, told=told))
+        return tuple(_trials(self.races, results_kept=not self.racing))
 
     @property
     def cpu_time(self) -> float:
@@ -236,17 +235,14 @@ class Trial:
         return 0.0 if self.reused else self.record.cpu_time
 
 
-def _trials(
-    races: Iterable[RaceRecord], *, results_kept: bool, told: Container[tuple[float, float]]
-) -> Iterator[Trial]:
+def _trials(races: Iterable[RaceRecord], *, results_kept: bool) -> Iterator[Trial]:
     seen: set[tuple[int, InstanceKey, float, float]] = set()
     for race in races:
         winner = race.winner
         for racer, record in zip(race.racers, race.trials, strict=True):
             fate = "won" if racer == winner else record.end.value
             key = (racer, race.key, record.started, record.time)
-            was_told = race.n_known > 0 and (record.started, record.time) in told
-            reused = was_told or (results_kept and key in seen)
+            reused = racer in race.known or (results_kept and key in seen)
             seen.add(key)
             yield Trial(race, racer, record, fate, reused)
 

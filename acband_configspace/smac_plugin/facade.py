@@ -131,8 +131,8 @@ class ACBandFacade(RandomFacade):
     dask_client : Client | None
         Run on the workers of this Dask cluster, each race on one of them; ``n_workers`` is
         ignored. Each worker runs as many trials at once as it has threads. Workers may come and go,
-        but hardly more tasks are sent than there is room for: a cluster that adapts to demand needs a
-        minimum. The client stays open.
+        but hardly more tasks are sent than there is room for: a cluster that adapts to demand needs
+        a minimum. The client stays open.
     worker_timeout : float
         How many seconds to wait for workers when the cluster has none, before giving up.
     read_result : callable | None

@@ -576,7 +576,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 self._recorder.raced(pending, values)
             self._note(values)
             try:
-                self.engine.tell(pending.race, outcome_of(values, n_known=pending.n_told))
+                self.engine.tell(pending.race, outcome_of(values, n_known=len(pending.told)))
             except BaseException as error:  # of proposals of the user's own, or Ctrl-C, twice
                 self._torn_by = error
                 raise

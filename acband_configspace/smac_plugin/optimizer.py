@@ -248,7 +248,7 @@ class ACBandOptimizer(SMBO):
             trials=tuple(as_record(value) for value in values),
             walltime=self.used_walltime,
             n_trials=self._acband.n_finished,
-            n_known=race.n_told,
+            known=race.told,
         )
         with self._open_journal() as journal:
             journal.add_race(record, dict(zip(racers, race.configs, strict=True)))

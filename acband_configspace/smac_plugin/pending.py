@@ -40,8 +40,8 @@ class PendingRace:
     """Their results; None until they are known."""
     n_new: int
     """How many of its trials SMAC did not know when it was opened."""
-    n_told: int
-    """How many of its results the user knew before the run."""
+    told: tuple[int, ...]
+    """Those of its racers whose results the user knew before the run."""
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ class PendingRaces:
             configs=[self._configurations[number] for number in race.racers],
             values=[entry if entry and is_result(entry) else None for entry in entries],
             n_new=entries.count(None),
-            n_told=sum((number, key) in self.told for number in race.racers),
+            told=tuple(number for number in race.racers if (number, key) in self.told),
         )
 
     def add(self, race: PendingRace) -> None:

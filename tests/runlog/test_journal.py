@@ -50,7 +50,14 @@ trials = st.builds(
 )
 records = st.builds(
     lambda place, instance, key, trials, n_trials: RaceRecord(
-        RaceId(*place), instance, key, tuple(range(len(trials))), tuple(trials), 1.5, n_trials
+        RaceId(*place),
+        instance,
+        key,
+        tuple(range(len(trials))),
+        tuple(trials),
+        1.5,
+        n_trials,
+        known=tuple(range(0, len(trials), 2)),
     ),
     place=st.tuples(numbers, numbers, numbers, numbers, numbers),
     instance=numbers,

@@ -198,7 +198,7 @@ def _write(folder: str, n_races: int, racing: bool, k: int, limit: int) -> None:
     while engine.n_races < n_races and (race := engine.ask()) is not None:
         values = made_up.values(race)
         configs = [facade.intensifier.configurations[racer] for racer in race.racers]
-        pending = PendingRace(race, engine.key(race.instance), configs, [*values], len(values), 0)
+        pending = PendingRace(race, engine.key(race.instance), configs, [*values], len(values), ())
         recorder.raced(pending, values)
         engine.tell(race, outcome_of(values, n_known=0))
         for plan in engine.plans[n_plans:]:
