@@ -156,7 +156,7 @@ def _notes(result: JobResult) -> Iterator[str]:
 
 
 def _note_on_speed(result: JobResult) -> Iterator[str]:
-    """Yield which methods were run on a slower machine, if not all were run on equal ones."""
+    """Yield which methods were run on a slower or faster machine than most others."""
     marks = {}
     for method in result.methods:
         known = [run.yardstick for run in method.runs.values() if run.yardstick is not None]
@@ -165,10 +165,12 @@ def _note_on_speed(result: JobResult) -> Iterator[str]:
     unknown = [method.title for method in result.methods if method.title not in marks]
     if marks and unknown:
         yield f"Not known: how fast the machine was that ran {', '.join(unknown)}."
+    usual = float(np.median(list(marks.values()))) if marks else 1.0
     for title, mark in marks.items():
-        if mark > EQUAL_SPEED * min(marks.values()):
-            slower = mark / min(marks.values())
-            yield f"{title} was run on a machine that is slower by a factor of {slower:.2f}."
+        slower = max(mark, usual) / min(mark, usual)
+        if slower > EQUAL_SPEED:
+            how = "slower" if mark > usual else "faster"
+            yield f"{title} was run on a machine that is {how} by a factor of {slower:.2f}."
 
 
 def write_csv(path: str, results: Sequence[JobResult]) -> None:

@@ -228,13 +228,17 @@ def test_runs_of_a_slower_machine_are_named(monkeypatch: pytest.MonkeyPatch) -> 
         compare_tables.MethodResult(
             title, title, False, np.ones((1, 4, 5)), {0: Run([], 9, 8, 4, 2, yardstick=yardstick)}
         )
-        for title, yardstick in (("one", 100.0), ("other", 105.0), ("slow", 150.0), ("old", None))
+        for title, yardstick in (
+            ("one", 100.0), ("other", 102.0), ("slow", 150.0), ("fast", 80.0), ("third", 98.0),
+            ("old", None),
+        )  # fmt: skip
     ]
     result = compare_tables.JobResult("job", "job", True, 10.0, 1, np.ones(5), methods, 1)
     text = compare_tables.table(result, {})
     assert "slow was run on a machine that is slower by a factor of 1.50." in text
+    assert "fast was run on a machine that is faster by a factor of 1.25." in text
     assert "Not known: how fast the machine was that ran old." in text
-    assert text.count("machine") == 2
+    assert text.count("machine") == 3
 
 
 def test_an_interval_of_a_ratio_contains_it(monkeypatch: pytest.MonkeyPatch) -> None:
