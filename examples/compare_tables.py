@@ -224,6 +224,9 @@ def draw(path: Path, result: JobResult) -> None:
         ax.spines[["top", "right"]].set_visible(False)
     for ax in list(axes.flat)[len(result.methods) :]:
         ax.set_axis_off()
+    n_above = max(0, len(result.methods) - n_columns)
+    for ax in list(axes.flat)[n_above : len(result.methods)]:  # below some there is no other
+        ax.tick_params(labelbottom=True)
     low, high = axes[0, 0].get_ylim()
     ticks = _nice(low, high)
     axes[0, 0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
