@@ -224,14 +224,12 @@ def test_runs_of_a_slower_machine_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     from compare_methods import Run
 
     assert 0 < compare.yardstick() < 60_000
+    yardsticks = {"one": 100.0, "two": 102.0, "three": 98.0, "slow": 150.0, "fast": 80.0}
+    runs = {name: Run([], 9, 8, 4, 2, yardstick=mark) for name, mark in yardsticks.items()}
+    runs["old"] = Run([], 9, 8, 4, 2)
     methods = [
-        compare_tables.MethodResult(
-            title, title, False, np.ones((1, 4, 5)), {0: Run([], 9, 8, 4, 2, yardstick=yardstick)}
-        )
-        for title, yardstick in (
-            ("one", 100.0), ("other", 102.0), ("slow", 150.0), ("fast", 80.0), ("third", 98.0),
-            ("old", None),
-        )  # fmt: skip
+        compare_tables.MethodResult(name, name, False, np.ones((1, 4, 5)), {0: run})
+        for name, run in runs.items()
     ]
     result = compare_tables.JobResult("job", "job", True, 10.0, 1, np.ones(5), methods, 1)
     text = compare_tables.table(result, {})
