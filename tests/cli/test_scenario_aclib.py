@@ -177,9 +177,9 @@ def test_paths_may_be_relative_to_the_scenario(
     assert len(read_scenario(path).space) == 2
 
 
-def test_a_hundred_thousand_instances_take_two_seconds(folder: Path) -> None:
+def test_a_hundred_thousand_instances_take_seconds(folder: Path) -> None:
     (folder / "train.txt").write_text("\n".join(f"dir/i{n}.cnf {n}" for n in range(100_000)))
     start = time.process_time()
     scenario = read(folder)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 6  # a second; more on a busy machine
     assert len(scenario.instances or ()) == 100_000
