@@ -633,7 +633,9 @@ def test_the_schedule_of_a_run_without_a_limit() -> None:
 def test_the_first_pass_is_the_one_of_the_schedule() -> None:
     world = World(noisy(), numbered(30), n_trials=1000)
     planned = search_schedule(n_trials=1000, k=8, first_pass=None, growth=2.0, racing=False).passes
-    assert replace(world.engine().plans[0], n_entered=None) == planned[0]
+    first = world.engine().plans[0]
+    assert isinstance(first, PassPlan)
+    assert replace(first, n_entered=None) == planned[0]
     assert str(planned[0]) == "pass 1: 240 configurations, 400 trials"
 
 
