@@ -233,6 +233,20 @@ def test_a_result_that_is_used_again_costs_nothing(tmp_path: Path) -> None:
     assert run.cpu_time == 2.0
 
 
+def test_what_was_known_before_the_run_costs_nothing(tmp_path: Path) -> None:
+    write_run(tmp_path, racing=True, stop_after=0)
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.read()
+    trial = TrialRecord(End.FINISHED, 1.0, 1.0, 2.0, 5.0)
+    place, key = RaceId(1, 1, 1, 0, 0), InstanceKey("a", 1)
+    record = RaceRecord(place, 0, key, (0, 1, 2), (trial,) * 3, 1.0, 1, known=(0, 2))
+    journal.add_race(record, {n: {"x": n} for n in range(3)})
+    run = Run.load(tmp_path)
+    assert [trial.reused for trial in run.trials] == [True, False, True]
+    assert run.cpu_time == 2.0
+    assert run.races[0].outcome.n_known == 2
+
+
 def test_who_wins_a_race_is_the_cores_rule() -> None:
     ends = (End.FINISHED, End.LOST, End.CRASHED, End.CUTOFF)
     for i in range(4**3):
