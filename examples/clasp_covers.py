@@ -31,7 +31,7 @@ COMMAND = ("clasp", "--quiet=2", "--outf=3")
 
 
 def make_space() -> ConfigurationSpace:
-    """Return 35 options of clasp; the default is what it takes for such problems ("trendy")."""
+    """Return 37 options of clasp; the default is what it takes for such problems ("trendy")."""
     space = ConfigurationSpace(name="clasp")
     strategy = Categorical("strategy", ["bb", "usc"], default="bb")
     shrink = Categorical("shrink", ["no", "lin", "inv", "bin", "rgs", "exp", "min"], default="no")

@@ -53,6 +53,10 @@ from smac import (
 )
 
 
+#: The seed of the target in the test; in training nobody uses it.
+TEST_SEED = 54321
+
+
 def no_irace() -> str | None:
     """Return why there is no irace here."""
     if shutil.which("Rscript") is None:
@@ -248,6 +252,15 @@ def versions() -> dict[str, str]:
     for name in ("acband-configspace", "smac", "ConfigSpace", "optuna", "ramparils", "highspy"):
         with suppress(PackageNotFoundError):
             found[name] = version(name)
+    asked = {
+        "clasp": ["clasp", "--version"],
+        "irace": ["Rscript", "-e", "cat(format(packageVersion('irace')))"],
+        "commit": ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
+    }
+    for name, command in asked.items():
+        with suppress(OSError, subprocess.CalledProcessError):
+            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            found[name] = said.partition("\n")[0].removeprefix("clasp version ")
     return found
 
 
@@ -341,9 +354,9 @@ def test_costs(
     """
     job = JOBS[job_name]
     names = job.test(instance_folder(job_name, arguments)) or [""]
-    if arguments.test:
-        names = names[: arguments.test]
-    digest = hashlib.sha256(json.dumps(configs, sort_keys=True).encode()).hexdigest()[:16]
+    asked = json.dumps([configs, [Path(name).name for name in names], TEST_SEED, CUTOFF])
+    digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
+    names = names[: arguments.test]
     path = arguments.keep / f"{job_name}-test-{digest}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -365,7 +378,7 @@ def test_costs(
 
 
 def test_cost(job_name: str, instance: str, config: Mapping[str, Any]) -> float:
-    return JOBS[job_name].cost(config, instance, 0, CUTOFF)
+    return JOBS[job_name].cost(config, instance, TEST_SEED, CUTOFF)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

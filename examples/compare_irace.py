@@ -21,9 +21,9 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.spaces.irace import write_irace
 from acband_configspace.cli.spaces.parameters import parameter_of, value_text
 
-#: irace counts the time of its runs alone, which wait for each other and for R: it is given this
+#: irace counts the CPU time of its runs alone, which wait for each other and for R: it is given this
 #: share of the time of all workers, so that it ends about when the others do.
-SHARE_OF_TIME = 0.8
+SHARE_OF_TIME = {"highs": 0.75, "minisat": 0.8, "clasp": 0.63}
 #: Digits after the point of real parameters, and of the times at which runs are stopped.
 DIGITS, BOUND_DIGITS = 6, 3
 
@@ -70,7 +70,7 @@ def run_irace(task: Task) -> Run:
     folder = task.folder / "irace"
     folder.mkdir(parents=True, exist_ok=True)
     _write_files(folder, space, task.train or [""])
-    limit = round(SHARE_OF_TIME * task.seconds * task.workers) if job.timed else task.n_trials
+    limit = round(SHARE_OF_TIME[task.job_name] * task.seconds * task.workers) if job.timed else task.n_trials
     with worker_pool(task) as pool, RunServer(task, space, pool) as server:
         start = time.perf_counter()
         arguments = [
@@ -133,8 +133,9 @@ class RunServer(socketserver.ThreadingTCPServer):
             self.finished.append(time.perf_counter())
             self.in_target += seconds
             self.configurations.add(json.dumps(config))
-        if self.task.job.timed:  # irace itself knows what a run that was stopped counts
+        if self.task.job.timed:  # irace itself knows what a run that was stopped counts ...
             cost = min(cost, limit)
+            seconds = cost  # ... and sets its limits by these
         return cost, max(seconds, 0.01)
 
 

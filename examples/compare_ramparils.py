@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from compare_irace import RunServer
-from compare_jobs import CUTOFF
+from compare_jobs import CUTOFF, PAR
 from compare_methods import Run, Task, be_there, plain, worker_pool
 from ConfigSpace import ConfigurationSpace
 from ConfigSpace.conditions import Conjunction
@@ -29,19 +29,21 @@ N_PLACES = 7
 
 WRAPPER = """
 import socket, sys
-port, names, instance, cutoff, *pairs = sys.argv[1:]
+port, names, most, penalty, instance, cutoff, *pairs = sys.argv[1:]
 values = {pairs[i][1:]: pairs[i + 1] for i in range(0, len(pairs), 2)}
 texts = [values.get(name, "NA") for name in names.split(",")]
 with socket.create_connection(("localhost", int(port))) as connection:
     connection.sendall(("\\t".join([instance, cutoff, *texts]) + "\\n").encode())
     cost = connection.makefile().readline().split()[0]
 status = "OK" if float(cost) < float(cutoff) else "TIMEOUT"
+if float(cost) >= float(most):  # what it minimises is the mean of what it is told
+    cost = penalty
 print("#%# RamParIls #%# " + status + ", " + cost + ", " + cost)
 """
 
 
 def run_ramparils(task: Task) -> Run:
-    """Run FocusedILS with its defaults, from the default configuration."""
+    """Run FocusedILS with its defaults, from the default configuration; it takes no seed."""
     space = task.job.space()
     folder = task.folder / "ramparils"
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,13 +63,13 @@ def run_ramparils(task: Task) -> Run:
             specialize,
             default,
             {
-                "algo": f"{sys.executable} -S -E {folder}/wrapper.py {port} {','.join(space)}",
+                "algo": f"{sys.executable} -S -E {folder}/wrapper.py {port} {','.join(space)} "
+                f"{CUTOFF} {PAR * CUTOFF}",
                 "paramfile": str(folder / "space.params"),
                 "instances": task.train,
                 "cutoff_time": CUTOFF,
                 "tuner_timeout": task.seconds,
                 "cores": task.workers,
-                "num_run": task.seed,
             },
         ).result()
         elapsed = time.perf_counter() - start

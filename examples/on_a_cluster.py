@@ -9,8 +9,9 @@ On a cluster of your own, start `dask scheduler` on HOST and elsewhere some
 
     python examples/on_a_cluster.py --scheduler tcp://HOST:8786
 
-With SLURM, `--slurm` starts the workers as jobs (needs `pip install dask-jobqueue`). Workers may
-come and go meanwhile, and if this script is stopped it goes on where it was when started again.
+With SLURM, `--slurm` starts the workers as jobs (needs `pip install dask-jobqueue`): say in
+`connect` first how many, in which partition, with how much memory. Workers may come and go
+meanwhile, and if this script is stopped it goes on where it was when started again.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def connect(arguments: Any) -> Iterator[Any]:
             walltime="01:00:00",
             worker_extra_args=["--lifetime", "55m", "--lifetime-stagger", "4m"],
         )
-        cluster.scale(jobs=20)
+        cluster.scale(jobs=2)
         with cluster, Client(cluster) as client:
             yield client
     else:
@@ -105,7 +106,7 @@ def main() -> None:
     parser.add_argument("--slurm", action="store_true", help="start the workers as SLURM jobs")
     parser.add_argument("--trials", type=int, default=60, help="the budget (default: 60)")
     parser.add_argument("--k", type=int, default=2, help="racers in a race (default: 2)")
-    parser.add_argument("--output", type=Path, default=Path("smac3_output"))
+    parser.add_argument("--output", type=Path, default=Path("acband_output"))
     arguments = parser.parse_args()
     if arguments.k < 2 or arguments.trials < 2:
         parser.error("--k and --trials must be at least 2")

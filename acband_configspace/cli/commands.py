@@ -86,8 +86,8 @@ SCENARIO = argument(
     help="scenario.toml, a scenario of AClib, SMAC, ParamILS or irace, or its folder",
 )
 RUN = argument("run", metavar="RUN", type=Path, help="the run's directory")
-WORKERS = argument("--workers", type=int, metavar="N", help="runs at a time (1)")
-SEED = argument("--seed", metavar="N", help="the seed of the run (0)")
+WORKERS = argument("--workers", type=int, metavar="N", help="runs at a time (the scenario's, or 1); at least 2 to race")
+SEED = argument("--seed", metavar="N", help="the seed of the run (the scenario's, or 0)")
 MOVED = argument(
     "--scenario", type=Path, metavar="FILE", help="the run's scenario, if it has moved"
 )
@@ -95,8 +95,8 @@ MOVED = argument(
 
 @command(
     SCENARIO,
-    argument("--output", type=Path, metavar="DIR", help="the run's own directory"),
-    argument("--fresh", action="store_true", help="start anew, even if a run is there"),
+    argument("--output", type=Path, metavar="DIR", help="the run's own directory (by default one in acband_output)"),
+    argument("--fresh", action="store_true", help="start over, and remove what a run has left there"),
     WORKERS,
     SEED,
     argument("--scheduler", metavar="ADDRESS", help="run on this Dask cluster"),
@@ -111,7 +111,7 @@ MOVED = argument(
     argument("--quiet", action="store_true", help="print the result only"),
 )
 def run(arguments: argparse.Namespace) -> ExitCode | None:
-    """Tune the target of a scenario; a run that is there already continues.
+    """Tune the target of a scenario; a run that is there already goes on.
 
     Every key of a scenario can be given here as well, as --key value, and then takes precedence;
     so can the options of the search, such as --k 4.

@@ -10,6 +10,16 @@
 Sans-I/O: generators that yield the groups of a round and are sent the verdicts. They have no
 opinion on how a group is raced: ``paper_races`` asks for races one by one, the simulation looks
 whole rounds up in a table, and both take the same decisions.
+
+Theorem 1: with a budget of ``sufficient_budget`` times γ̄⁻¹ an ε-best configuration is returned with
+probability at least min{1 - δ, 1 - ψ(1/R^E)}, R^E the rounds of the last epoch. It assumes that
+
+- (A1) each configuration's statistic in a group converges as the group races on more instances;
+- (A2) a share α of all configurations is ε-best: within ε of the best in every group;
+- (A3) who is within ε of the best in M random groups is so in all of them, but for a probability of
+  at most ψ(M), which falls as M grows.
+
+Of a real problem nobody knows γ̄⁻¹ (how soon the statistic tells configurations apart), ε or ψ.
 """
 
 from __future__ import annotations

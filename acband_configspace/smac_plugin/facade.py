@@ -147,9 +147,16 @@ statistic, early_stopping, playoff, spend
 
     intensifier : ACBandIntensifier | None
         One of SMAC's is ignored with a warning.
+    initial_design : AbstractInitialDesign | None
+        Its configurations race from the start.
+    overwrite : bool
+        Whether to start over if there is a run of the same name, whose files are then removed.
+    logging_level, callbacks
+        As in SMAC's facades; ``logging_level=False`` leaves logging alone.
     model, acquisition_function, acquisition_maximizer, random_design, \
 multi_objective_algorithm, runhistory_encoder, config_selector
-        Accepted so that SMAC scripts run unchanged, and ignored with a warning: there is no model.
+        Accepted so that SMAC scripts run unchanged, and ignored with a warning: SMAC's model is not
+        used.
 
     Limits: see :class:`ACBandIntensifier`.
     """

@@ -57,8 +57,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Stands for "no option of that name was given", where None is a value.
-NOT_GIVEN: Any = object()
+
+
+class _NotGiven:
+    """Stands for "no option of that name was given", where None is a value."""
+
+    def __repr__(self) -> str:
+        return "…"  # in help texts, which say what holds then
+
+
+NOT_GIVEN: Any = _NotGiven()
 #: The options of the search, as the facade takes them too.
 OPTIONS = ("preset", *(option.name for option in dataclasses.fields(Settings) if option.init))
 
@@ -89,13 +97,13 @@ class ACBandIntensifier(AbstractIntensifier):
     preset : str | Settings
         What the options below start from: "default", or "paper", the schedule of the paper.
     k : int | None
-        How many configurations race on an instance: by default 4 with ``racing``, otherwise 8.
+        How many configurations race on an instance: by default 4 with ``racing``, otherwise 8, and
+        2 in the paper's schedule.
     first_pass : int | None
-        How many trials the first pass may take; further ones are a tenth longer with ``racing``,
-        otherwise twice as long. By default ``n_trials`` are divided up between two passes (below
-        150 there is one). With ``racing`` the first takes 11 trials, otherwise under a time limit
-        25, or 10 where configurations are proposed; those passes grow slowly, since each learns
-        from those before.
+        How many trials the first pass may take. By default 11 with ``racing``, and each pass is a
+        tenth longer than the one before; otherwise 10 where configurations are proposed, each pass
+        3 % longer; otherwise 25 under a time limit, each pass twice as long. Where nothing but
+        ``n_trials`` is the limit they are divided up between two passes (one below 150).
     proposals : "uniform" | "learned" | "selector" | Proposals
         Where new configurations come from: all uniformly at random; or a quarter of them (half
         with ``racing``), the others chosen by a model, most of them near the best so far; or half
@@ -109,7 +117,7 @@ class ACBandIntensifier(AbstractIntensifier):
         schedule.
     alpha, delta : float
         With probability 1 - δ one of the best share α of all configurations is drawn. With
-        ``alpha=None`` it is as small as ``n_trials`` allows.
+        ``alpha=None``, the default, it is as small as ``n_trials`` allows; δ is 0.05.
     n_candidates : int | None
         How many configurations to draw, instead of what α and δ ask for.
     n_epochs : int | None
@@ -117,18 +125,20 @@ class ACBandIntensifier(AbstractIntensifier):
     budget : int | None
         The number of races, instead of the most that fit into ``n_trials``.
     statistic : str | Statistic
-        What ranks a group: "wins" (the paper's), "mean", "quantile", or an object of one's own.
+        What ranks a group: "wins" (the paper's, and the default), "mean", "quantile", or an object
+        of one's own.
     early_stopping : float | None
-        When a group is decided. 0: once its remaining races cannot change who survives, which
-        saves trials and changes nothing else. A level above 0: also once a test at that level
-        tells its survivors from the rest. None: after all its races, as in the paper.
+        When a group is decided. 0, the default: once its remaining races cannot change who
+        survives, which saves trials and changes nothing else. A level above 0: also once a test at that level
+        tells its survivors from the rest. None, as in the paper: after all its races.
     playoff : int
-        On how many fresh instances, at most, the winners of the epochs and θ_0 meet in the end,
-        judged by their mean cost; at most a quarter of the budget is set aside for it, and with a
+        On how many fresh instances, at most (100 by default), the winners of the epochs and θ_0
+        meet in the end, judged by their mean cost; at most a quarter of the budget is set aside for it, and with a
         budget too small for 25 it does not take place. 0, as in the paper: the winner of the last
         epoch is returned.
     spend : "nothing" | "configurations"
-        What becomes of trials that early stopping saved: they remain, or buy further epochs. With
+        What becomes of trials that early stopping saved: they remain (the default), or buy further
+        epochs. With
         several workers fewer are saved, so the last of these epochs may then find no room.
     racing : bool
         Whether the runner stops losers. :class:`ACBandFacade` sees to it.

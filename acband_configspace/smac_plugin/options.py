@@ -86,8 +86,8 @@ def warn_of_ignored(where: str, names: list[str]) -> None:
     """Name the arguments that have no effect."""
     if names:
         logger.warning(
-            "%s ignores %s: AC-Band builds no model, and decides itself how often a configuration "
-            "is run.",
+            "%s ignores %s: AC-Band does not use SMAC's model, and decides itself how often a "
+            "configuration is run.",
             where,
             ", ".join(names),
         )

@@ -108,7 +108,9 @@ Curves = Mapping[str, npt.NDArray[np.float64]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--mode", choices=[*MODES, "both"], default="both")
+    parser.add_argument(
+        "--mode", choices=[*MODES, "both"], default="both", help="with costs, with races, or both"
+    )
     parser.add_argument(
         "--table", action="append", default=[],
         help=f"{HELP}; may be given several times, and replaces the built-in ones; with '--mode "
@@ -122,14 +124,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="METHOD", help=f"some of {', '.join(ANYTIME_METHODS)}; by default all",
     )  # fmt: skip
     parser.add_argument("--seeds", type=int, default=20, help="runs of each method")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1,
+        help="how many to work with; by default one for each core",
+    )  # fmt: skip
     parser.add_argument("--plot", type=Path, help="draw the curves into this file (.png, .pdf, …)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print, and draw."""
     seeds = range(whole_number("seeds", arguments.seeds, at_least=1))
-    whole_number("jobs", arguments.jobs, at_least=1)
+    whole_number("processes", arguments.processes, at_least=1)
     drawn: dict[str, Curves] = {}
     for name in MODES if arguments.mode == "both" else [arguments.mode]:
         mode = MODES[name]
@@ -137,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
         methods = [method for method in arguments.methods if method not in mode.without]
         if not tables or not methods:
             continue
-        curves = measure(name, tables, methods, seeds, processes=arguments.jobs)
+        curves = measure(name, tables, methods, seeds, processes=arguments.processes)
         print(f"\n{mode.title}, over {mode.unit}; {len(seeds)} seeds")
         print(as_text(mode, tables, curves))
         drawn[name] = curves

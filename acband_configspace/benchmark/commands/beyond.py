@@ -68,19 +68,27 @@ class Measured:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("--seeds", type=int, default=30, help="runs per setting")
-    parser.add_argument("--k", type=int, nargs="+", default=[2, 4, 8])
-    parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.01])
+    parser.add_argument(
+        "--k", type=int, nargs="+", default=[2, 4, 8], help="racers in a race (default: 2 4 8)"
+    )
+    parser.add_argument(
+        "--alpha", type=float, nargs="+", default=[0.05, 0.01],
+        help="shares of the best configurations (default: 0.05 0.01)",
+    )  # fmt: skip
     parser.add_argument(
         "--table", action="append", default=[],
         help=f"{HELP}; may be given several times, and replaces the made-up ones",
     )  # fmt: skip
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1,
+        help="how many to work with; by default one for each core",
+    )  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparisons."""
     seeds = range(whole_number("seeds", arguments.seeds, at_least=1))
-    with concurrent.futures.ProcessPoolExecutor(arguments.workers) as pool:
+    with concurrent.futures.ProcessPoolExecutor(arguments.processes) as pool:
         for name in arguments.table or MADE_UP:
             table = _table(name)
             print(f"\n{name}: {table.n_configs} configurations, {table.n_instances} instances")

@@ -61,7 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of this command."""
     parser.add_argument("--minutes", type=float, default=5.0, help="when to stop (default: 5)")
     parser.add_argument("--kills", type=int, help="stop after so many, if that is sooner")
-    parser.add_argument("--kinds", nargs="+", choices=KILLS, default=list(KILLS))
+    parser.add_argument(
+        "--kinds", nargs="+", choices=KILLS, default=list(KILLS),
+        help=f"of faults: some of {', '.join(KILLS)}; by default all", metavar="KIND",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, help="of the faults (default: another each time)")
 
 

@@ -76,10 +76,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=LIMITS,
         help="of the experiment space: CPU times, in runs of the median configuration",
     )
-    parser.add_argument("--alpha", type=float, nargs="+", default=[0.05, 0.02, 0.01])
-    parser.add_argument("--delta", type=float, default=0.05)
-    parser.add_argument("--k", type=int, nargs="+", default=[2, 4, 8, 16])
-    parser.add_argument("--eta", type=int, nargs="+", default=[4, 5, 6, 8])
+    parser.add_argument(
+        "--alpha", type=float, nargs="+", default=[0.05, 0.02, 0.01],
+        help="shares of the best configurations (default: 0.05 0.02 0.01)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--delta", type=float, default=0.05, help="probability of failure (default: 0.05)"
+    )
+    parser.add_argument(
+        "--k", type=int, nargs="+", default=[2, 4, 8, 16],
+        help="of AC-Band: racers in a race (default: 2 4 8 16)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--eta", type=int, nargs="+", default=[4, 5, 6, 8],
+        help="of Hyperband and successive halving: one of so many goes on (default: 4 5 6 8)",
+    )  # fmt: skip
     parser.add_argument(
         "--times",
         type=int,
@@ -87,7 +98,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"1 as in the paper, but 3 if there are fewer than {FEW_INSTANCES}",
     )
     parser.add_argument("--seeds", type=int, default=5, help="runs of each setting")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1,
+        help="how many to work with; by default one for each core",
+    )  # fmt: skip
     parser.add_argument("--output", type=Path, default=Path("acband_paper"), help="a folder")
 
 
@@ -108,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
         if experiment == "space":
             _run_searches(table, arguments)
         elif experiment == "spread":
-            seeds, workers = range(arguments.seeds), arguments.workers
+            seeds, workers = range(arguments.seeds), arguments.processes
             print(f"\n{savings_by_spread(arguments.alpha, arguments.delta, seeds, workers)}")
         else:
             _run_experiment(table, experiment, arguments)
@@ -118,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_searches(table: RuntimeTable, arguments: argparse.Namespace) -> None:
     start, seeds = time.perf_counter(), range(arguments.seeds)
     rows = run_searches(
-        table, arguments.searches, arguments.limits, seeds, workers=arguments.workers
+        table, arguments.searches, arguments.limits, seeds, workers=arguments.processes
     )
     print(f"\n{EXPERIMENTS['space']}\n\n{as_text(table, rows)}")
     _conclude("space", rows, start, arguments)
@@ -141,7 +155,7 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
     if note := _lowered(jobs):
         print(f"\n{note}")
     start = time.perf_counter()
-    rows = run_jobs(table, jobs, workers=arguments.workers, title=experiment)
+    rows = run_jobs(table, jobs, workers=arguments.processes, title=experiment)
     cells = summarise(rows)
     print(f"\n{EXPERIMENTS[experiment]}\n\n{as_table(cells)}\n\n{_counts(rows)}")
     print(f"\n{claims(cells)}" if experiment == "main" else "")
@@ -158,7 +172,7 @@ def _run_experiment(table: RuntimeTable, experiment: str, arguments: argparse.Na
 def _conclude(
     experiment: str, rows: Sequence[Any], start: float, arguments: argparse.Namespace
 ) -> None:
-    print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.workers} workers")
+    print(f"    {time.perf_counter() - start:.1f} s elapsed with {arguments.processes} processes")
     path = arguments.output / f"{experiment}.csv"
     path.write_text(as_csv(rows))
     print(f"wrote {path}")

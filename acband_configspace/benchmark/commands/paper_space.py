@@ -15,7 +15,7 @@ from acband_configspace.benchmark.tables import RuntimeTable
 from acband_configspace.benchmark.tables.surrogate import Surrogate, rank_correlations
 
 #: CPU times, in multiples of what a run of the median configuration takes on average. SMAC's model
-#: takes a third of a second a configuration, so that twice the time would take half an hour.
+#: takes up to half a second a configuration, so that twice the time would take half an hour.
 LIMITS = (100.0, 200.0)
 #: How many random configurations there are, to the best of which the gap is.
 N_REFERENCE = 1000

@@ -54,12 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="CPU time of all workers, × the median configuration's mean run (default: 1600)",
     )  # fmt: skip
     parser.add_argument("--seeds", type=int, default=10, help="runs of each (default: 10)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1,
+        help="how many to work with; by default one for each core",
+    )  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the share of time in which workers are busy, and the gap, for each table."""
-    for name in ("limit", "seeds", "jobs"):
+    for name in ("limit", "seeds", "processes"):
         whole_number(name, getattr(arguments, name), at_least=1)
     counts = [whole_number("workers", number, at_least=1) for number in arguments.workers]
     tables = arguments.table or [*SHIPPED, *MADE_UP]
@@ -67,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         Job(table, number, arguments.limit, seed)
         for table, number, seed in itertools.product(tables, counts, range(arguments.seeds))
     ]
-    measured = in_parallel(measure, jobs, workers=arguments.jobs, title="workers")
+    measured = in_parallel(measure, jobs, workers=arguments.processes, title="workers")
     cube = np.array(measured).reshape(len(tables), len(counts), arguments.seeds, 2).mean(axis=2)
     print(_block("busy, % of the time", tables, counts, 100 * cube[:, :, 0]))
     print(_block("gap to the best configuration", tables, counts, cube[:, :, 1], digits=3))

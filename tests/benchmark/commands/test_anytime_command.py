@@ -19,7 +19,7 @@ def test_both_modes_are_printed_and_drawn(
     pytest.importorskip("matplotlib")
     figure = tmp_path / "curves.png"
     options = ["--table", "synthetic:60x30:spread=2", "--table", "families:60x30"]
-    options += ["--table", "noisy:80x20:noise=2", "--seeds", "2", "--jobs", "1"]
+    options += ["--table", "noisy:80x20:noise=2", "--seeds", "2", "--processes", "1"]
     assert main(["anytime", "--methods", *RIVALS, *options, "--plot", str(figure)]) == 0
     racing, trials = capsys.readouterr().out.split("rank, % from the top")
     for part in ("synthetic:60x30:spread=2", "geometric mean over 2 tables", "1600"):
@@ -38,7 +38,7 @@ def test_processes_do_not_change_the_figures() -> None:
 
 
 def test_the_built_in_tables_come_with_any_seed(capsys: pytest.CaptureFixture[str]) -> None:
-    options = "--mode trials --methods sh --seeds 1 --jobs 1 --table-seed 7"
+    options = "--mode trials --methods sh --seeds 1 --processes 1 --table-seed 7"
     assert main(["anytime", *options.split()]) == 0
     assert "noisy:10000x100:noise=4:seed=7" in capsys.readouterr().out
 

@@ -18,7 +18,7 @@ def test_it_compares_on_a_recorded_table(
     path = tmp_path / "table.npz"
     np.savez(path, runtimes=rng.lognormal(0, 1, (12, 200)), cutoff=5.0)
     arguments = ["--table", str(path), "--seeds", "2", "--k", "2", "--alpha", "0.05"]
-    assert main(["beyond", *arguments, "--workers", "1"]) == 0
+    assert main(["beyond", *arguments, "--processes", "1"]) == 0
     printed = capsys.readouterr().out
     assert "12 configurations, 200 instances" in printed
     assert "budget of 10 × the instances" in printed

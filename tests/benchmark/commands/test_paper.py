@@ -57,7 +57,7 @@ def test_same_numbers_with_any_number_of_workers(
     options += ["--k", "2", "4", "--eta", "4", "--methods", "acband", "hyperband", "car++"]
     for workers in ("1", "2"):
         output = str(tmp_path / workers)
-        assert main([*options, "--workers", workers, "--output", output]) == 0
+        assert main([*options, "--processes", workers, "--output", output]) == 0
     assert without_computing(tmp_path / "1/main.csv") == without_computing(tmp_path / "2/main.csv")
     text = capsys.readouterr().out
     for part in ("AC-Band k=4", "Hyperband η=4", "Gap to subset-best", "Pareto front", "s a run"):

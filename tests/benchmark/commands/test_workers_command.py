@@ -43,7 +43,7 @@ def test_workers_change_when_things_happen_and_not_what(n_workers: int) -> None:
 
 
 def test_the_command_prints_a_row_for_each_table(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--workers", "1", "3", "--limit", "100", "--seeds", "2", "--jobs", "1"]
+    options = ["--workers", "1", "3", "--limit", "100", "--seeds", "2", "--processes", "1"]
     assert main(["workers", "--table", TABLE, *options]) == 0
     printed = capsys.readouterr().out
     assert printed.count(TABLE) == 2
@@ -53,5 +53,5 @@ def test_the_command_prints_a_row_for_each_table(capsys: pytest.CaptureFixture[s
 
 
 def test_numbers_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["workers", "--workers", "0", "--jobs", "1"]) == 2
+    assert main(["workers", "--workers", "0", "--processes", "1"]) == 2
     assert "workers must be at least 1 but got 0" in capsys.readouterr().err
