@@ -52,7 +52,6 @@ from smac import (
     RandomFacade,
 )
 
-
 #: The seed of the target in the test; in training nobody uses it.
 TEST_SEED = 54321
 

@@ -21,7 +21,7 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.spaces.irace import write_irace
 from acband_configspace.cli.spaces.parameters import parameter_of, value_text
 
-#: irace counts the CPU time of its runs alone, which wait for each other and for R: it is given this
+#: irace counts the CPU time of its runs alone, which wait for each other and for R: it gets this
 #: share of the time of all workers, so that it ends about when the others do. On clasp a little
 #: later: with less it often refuses to begin, since the default takes long.
 SHARE_OF_TIME = {"highs": 0.75, "minisat": 0.8, "clasp": 0.75}
@@ -71,7 +71,9 @@ def run_irace(task: Task) -> Run:
     folder = task.folder / "irace"
     folder.mkdir(parents=True, exist_ok=True)
     _write_files(folder, space, task.train or [""])
-    limit = round(SHARE_OF_TIME[task.job_name] * task.seconds * task.workers) if job.timed else task.n_trials
+    limit = task.n_trials
+    if job.timed:
+        limit = round(SHARE_OF_TIME[task.job_name] * task.seconds * task.workers)
     with worker_pool(task) as pool, RunServer(task, space, pool) as server:
         start = time.perf_counter()
         arguments = [

@@ -86,7 +86,12 @@ SCENARIO = argument(
     help="scenario.toml, a scenario of AClib, SMAC, ParamILS or irace, or its folder",
 )
 RUN = argument("run", metavar="RUN", type=Path, help="the run's directory")
-WORKERS = argument("--workers", type=int, metavar="N", help="runs at a time (the scenario's, or 1); at least 2 to race")
+WORKERS = argument(
+    "--workers",
+    type=int,
+    metavar="N",
+    help="runs at a time (the scenario's, or 1); at least 2 to race",
+)
 SEED = argument("--seed", metavar="N", help="the seed of the run (the scenario's, or 0)")
 MOVED = argument(
     "--scenario", type=Path, metavar="FILE", help="the run's scenario, if it has moved"
@@ -95,8 +100,15 @@ MOVED = argument(
 
 @command(
     SCENARIO,
-    argument("--output", type=Path, metavar="DIR", help="the run's own directory (by default one in acband_output)"),
-    argument("--fresh", action="store_true", help="start over, and remove what a run has left there"),
+    argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="the run's own directory (by default one in acband_output)",
+    ),
+    argument(
+        "--fresh", action="store_true", help="start over, and remove what a run has left there"
+    ),
     WORKERS,
     SEED,
     argument("--scheduler", metavar="ADDRESS", help="run on this Dask cluster"),

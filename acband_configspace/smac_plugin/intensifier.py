@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-
 class _NotGiven:
     """Stands for "no option of that name was given", where None is a value."""
 
@@ -129,17 +128,17 @@ class ACBandIntensifier(AbstractIntensifier):
         of one's own.
     early_stopping : float | None
         When a group is decided. 0, the default: once its remaining races cannot change who
-        survives, which saves trials and changes nothing else. A level above 0: also once a test at that level
-        tells its survivors from the rest. None, as in the paper: after all its races.
+        survives, which saves trials and changes nothing else. A level above 0: also once a test at
+        that level tells its survivors from the rest. None, as in the paper: after all its races.
     playoff : int
         On how many fresh instances, at most (100 by default), the winners of the epochs and θ_0
-        meet in the end, judged by their mean cost; at most a quarter of the budget is set aside for it, and with a
-        budget too small for 25 it does not take place. 0, as in the paper: the winner of the last
-        epoch is returned.
+        meet in the end, judged by their mean cost; at most a quarter of the budget is set aside for
+        it, and with a budget too small for 25 it does not take place. 0, as in the paper: the
+        winner of the last epoch is returned.
     spend : "nothing" | "configurations"
         What becomes of trials that early stopping saved: they remain (the default), or buy further
-        epochs. With
-        several workers fewer are saved, so the last of these epochs may then find no room.
+        epochs. With several workers fewer are saved, so the last of these epochs may then find no
+        room.
     racing : bool
         Whether the runner stops losers. :class:`ACBandFacade` sees to it.
     additional_configs : list of Configuration | None

@@ -45,8 +45,12 @@ class Throughput:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of this command."""
-    parser.add_argument("--races", type=int, default=100, help="races that take a while (default: 100)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="how long these take (default: 0.2)")
+    parser.add_argument(
+        "--races", type=int, default=100, help="races that take a while (default: 100)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=0.2, help="how long these take (default: 0.2)"
+    )
     parser.add_argument("--instant", type=int, default=500, help="instant races (default: 500)")
 
 
