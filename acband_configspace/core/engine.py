@@ -64,6 +64,8 @@ class Limits:
     schedule is planned as if all were run."""
     timed: bool = False
     """Whether a time limit ends the run."""
+    n_changes: int = 0
+    """How often ``n_trials`` has been changed since the run began."""
 
 
 class Engine:
@@ -147,6 +149,7 @@ class Engine:
                     draw=draw,
                     n_given=n_given,
                     n_trials=limits.n_trials,
+                    n_changes=limits.n_changes,
                     seed=seed,
                     plans=[plan for plan in plans if isinstance(plan, PassPlan)],
                 )
@@ -386,7 +389,9 @@ class _PaperDriver:
         for number in reversed(winners):
             if self._n_successes[number]:
                 return number
-        return next((n for n, times in self._n_successes.most_common(1) if times), None)
+        # Whoever finished most often; the first drawn of several, whatever the order of telling.
+        best = min(self._n_successes, key=lambda n: (-self._n_successes[n], n), default=None)
+        return best if best is not None and self._n_successes[best] else None
 
     @property
     def position(self) -> Position:

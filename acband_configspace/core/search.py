@@ -101,6 +101,8 @@ class Search(abc.ABC):
         How many configurations are given: they enter the first pass.
     n_trials : float
         How many trials may be started; infinity if something else ends the run.
+    n_changes : int
+        How often that has been changed since the run began.
     seed : int
         Of the order of instances, and of the groups.
     plans : sequence of PassPlan
@@ -117,6 +119,7 @@ class Search(abc.ABC):
         draw: Draw,
         n_given: int,
         n_trials: float,
+        n_changes: int = 0,
         seed: int,
         plans: Sequence[PassPlan] = (),
     ) -> None:
@@ -127,11 +130,11 @@ class Search(abc.ABC):
         self._draw = draw
         self._n_given = n_given
         self._n_trials = n_trials
+        self._n_changes = n_changes
         self._seed = seed
         self._recorded_plans = list(plans)
         self._pool_size = instances.n_distinct
         self._n_idle_passes = 0
-        self._n_entered_before = 0
         self._passes: deque[Pass] = deque()
         self._all_entered = False
         self._last_left: list[int] = []
@@ -257,7 +260,6 @@ class Search(abc.ABC):
             if plan is None:
                 break
             self.plans.append(plan)
-            self._n_entered_before = self.n_entered
             one = Pass(plan, self._pass(plan), self.n_entered)
             is_under_way = self._go_on(one)
             self.plans[-1] = replace(plan, n_entered=self.n_entered)
@@ -295,8 +297,10 @@ class Search(abc.ABC):
     def _plan(self) -> PassPlan | None:
         """Plan the next pass; if there is none, and none is under way, say why."""
         recorded = self._recorded_plans[0] if self._recorded_plans else None
-        limit = self._n_trials if recorded is None else recorded.limit
-        if any(one.plan.limit != limit for one in self._passes):
+        limit, n_changes = self._n_trials, self._n_changes
+        if recorded is not None:
+            limit, n_changes = recorded.limit, recorded.n_changes
+        if any((one.plan.limit, one.plan.n_changes) != (limit, n_changes) for one in self._passes):
             return None  # those of an earlier limit come to their end as they did under it
         left = self._n_left(limit)
         why = None
@@ -310,7 +314,7 @@ class Search(abc.ABC):
             self.finished = None if self._passes else why
             return None
         number = len(self.plans) + 1
-        return plan_pass(
+        plan = plan_pass(
             number,
             left=left,
             first_pass=self._first_pass,
@@ -321,6 +325,7 @@ class Search(abc.ABC):
             limit=self._n_trials,
             multiple=self._k if self.losers_are_stopped else 1,
         )
+        return replace(plan, n_changes=n_changes)
 
     def _n_left(self, limit: float) -> float:
         """Return how many trials there are for a new pass."""

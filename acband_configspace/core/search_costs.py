@@ -116,7 +116,7 @@ class CostSearch(Search):
         first = yield from self._sound(entrants, self._candidates(met))
         if self.champion is None:
             self._first_instance = first
-        if self.n_entered > self._n_entered_before:
+        if not self._all_entered:
             yield from self._repeat(entrants, first)
         return [first, *(instance for instance in met if instance != first)]
 
@@ -208,7 +208,7 @@ class CostSearch(Search):
 
         In a space that is used up, of those that enter once more.
         """
-        new = self.n_entered > self._n_entered_before
+        new = not self._all_entered
         costs = {
             racer: cost
             for racer in (range(self.n_entered) if new else entrants)

@@ -36,6 +36,8 @@ class PassPlan:
     limit: float = math.inf
     """How many trials the whole run could start when it was planned: raising that later leaves
     this pass as it is."""
+    n_changes: int = 0
+    """How often that had been changed by then."""
     n_entered: int | None = None
     """How many configurations had entered the run once this pass had begun; a space may have fewer
     than were planned. None before the pass begins."""

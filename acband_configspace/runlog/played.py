@@ -173,7 +173,10 @@ class _Player:
                 header.instances, deterministic=header.deterministic, seed=header.seed
             ),
             draw=_Space(recorded).draw,
-            limits=Limits(math.inf if recorded.n_trials is None else recorded.n_trials),
+            limits=Limits(
+                math.inf if recorded.n_trials is None else recorded.n_trials,
+                n_changes=recorded.n_changes,
+            ),
             n_given=header.n_given,
             n_in_space=header.n_in_space,
             seed=header.seed,

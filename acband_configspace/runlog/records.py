@@ -197,6 +197,11 @@ class Recorded:
         limit = self.header.n_trials if note is None else note.values.get("n_trials")
         return None if limit is None else int(limit)
 
+    @property
+    def n_changes(self) -> int:
+        """How often that limit has been changed."""
+        return sum(note.kind == "limits" for note in self.notes)
+
 
 # --- to JSON ----------------------------------------------------------------------------------
 

@@ -425,7 +425,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 known=self._warm_keys(),
             ),
             draw=configurations.draw,
-            limits=Limits(self.n_trials, is_timed(self._scenario)),
+            limits=self._limits(recorded),
             n_given=configurations.n_given,
             n_in_space=self.n_in_space,
             seed=self._seed,
@@ -436,11 +436,18 @@ class ACBandIntensifier(AbstractIntensifier):
         self._n_planned = 0 if recorded is None else len(recorded.plans)
         history = RunHistory() if self._runhistory is None else self._runhistory
         told = self._known_beforehand(engine, configurations)
-        pending = PendingRaces(configurations, history, engine.needs, told)
+        pending = PendingRaces(configurations, history, engine.needs, told, racing=self.racing)
         self._begun = _Begun(engine, configurations, pending, self._runhistory)
         if recorder is not None and recorded is None:
             recorder.begun()  # only now: what cannot be planned leaves no files behind
         self._record_plans()
+
+    def _limits(self, recorded: Recorded | None) -> Limits:
+        n_changes = 0
+        if recorded is not None:
+            before = math.inf if recorded.n_trials is None else recorded.n_trials
+            n_changes = recorded.n_changes + (before != self.n_trials)
+        return Limits(self.n_trials, is_timed(self._scenario), n_changes)
 
     def take_in(self) -> None:
         """Take in what an earlier process recorded, before anything else is asked for.
@@ -509,6 +516,9 @@ class ACBandIntensifier(AbstractIntensifier):
         """Let a result that is told before the first race take part; say whether it does."""
         if self._started or info.seed is None or not is_result(value):
             return False
+        names = self._scenario.instances
+        if info.instance not in names if names else info.instance is not None:
+            return False  # no race is run there
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
         if trial not in self.told:
             told = {(one.config, one.key): one for one in self.told}
@@ -649,6 +659,10 @@ class ACBandIntensifier(AbstractIntensifier):
         assert record is not None
         assert record.id == race.id
         assert recorder is not None
+        if record.instance != race.instance:
+            raise ReplayError(
+                f"instance of race {race.id}: {record.instance} before, {race.instance} now"
+            )
         recorder.taken_in(record)
         # It was judged once those before it were over, too.
         n_trials, walltime = self._moment

@@ -44,6 +44,7 @@ from acband_configspace.smac_plugin.trial_values import (
     as_record,
     as_value,
     check_told,
+    is_result,
 )
 
 logger = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class ACBandOptimizer(SMBO):
         self._running_since: float | None = None
         self._all_crashed = False
         self._finished_before: str | None = None
+        self._instance_names: frozenset[str | None] = frozenset(scenario.instances or [None])
         try:
             super().__init__(scenario, runner, runhistory, intensifier, overwrite)
         except BaseException:
@@ -163,6 +165,12 @@ class ACBandOptimizer(SMBO):
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
         check_told(value)
+        if info.instance not in self._instance_names:
+            raise ValueError(
+                f"instance must be one of the scenario's but got {info.instance!r}"
+                if self._scenario.instances
+                else f"instance must be None, as the scenario has none, but got {info.instance!r}"
+            )
         if info.seed is None:
             if not self._scenario.deterministic:
                 raise ValueError(
@@ -232,13 +240,15 @@ class ACBandOptimizer(SMBO):
         for number, trial in zip(record.racers, record.trials, strict=True):
             if (number, record.key) in told:
                 continue  # the user told it
-            key = TrialKey(number, *record.key)
-            if self._history.add_again(configurations[number], key, as_value(trial)):
+            key, value = TrialKey(number, *record.key), as_value(trial)
+            if self._history.add_again(configurations[number], key, value):
                 self._used_target_function_walltime += trial.time
                 self._used_target_function_cputime += trial.cpu_time
+                self._acband.show(configurations[number], value)  # as when it was told
 
     def raced(self, race: PendingRace, values: Sequence[TrialValue]) -> None:
         """Record a race that is over."""
+        self._finished_before = None  # what ends the run next is a new end of it
         racers = race.race.racers
         record = RaceRecord(
             id=race.race.id,
@@ -277,6 +287,7 @@ class ACBandOptimizer(SMBO):
         """Begin a new journal, with all that was told before the first race."""
         told = [trial.as_json() for trial in self._acband.told]
         with self._open_journal() as journal:
+            journal.go_on()  # whoever has changed it meanwhile is noticed
             journal.start(self._header(), plain({**self._identity, TOLD: told}))
 
     def _begin_warm(self) -> None:
@@ -342,7 +353,8 @@ class ACBandOptimizer(SMBO):
         self._acband.take_in()
         for race in self._journal.not_asked_for():  # they had become needless
             self.taken_in(race)
-        if not self._acband.racing:  # a race is one piece there
+        # With racing a race is one piece, but who has finished in the first one leads already.
+        if not (self._acband.racing and recorded.races):
             self._restore_unraced()
         self._restore_clocks(recorded.races[-1].walltime if recorded.races else 0.0)
         if self._limit != recorded.n_trials and self.remaining_trials > 0:
@@ -386,7 +398,7 @@ class ACBandOptimizer(SMBO):
         try:
             for key, value, values in saved_trials(path, is_unraced):
                 config = configurations[key.config_id]
-                if value.status != StatusType.RUNNING and plain(dict(config)) == values:
+                if is_result(value) and plain(dict(config)) == values:
                     self._add_to_history(config, key, value)
                     self._acband.show(config, value)
         except (OSError, ValueError, TypeError, KeyError):  # not there, or torn: they are run again

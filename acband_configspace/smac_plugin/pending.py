@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from acband_configspace.core.race import Race
 from acband_configspace.errors import OutcomesNeededError, RunFinishedError
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.runners import RaceRunner
-from acband_configspace.smac_plugin.trial_values import Ticket, end_of, is_result
+from acband_configspace.smac_plugin.trial_values import Ticket, cost_of, end_of, is_result
 
 if TYPE_CHECKING:
     from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
@@ -58,6 +59,14 @@ class PendingRace:
         """Positions of the racers whose results are not known."""
         return [position for position, value in enumerate(self.values) if value is None]
 
+    @property
+    def time_to_beat(self) -> float:
+        """The least time of those that are known to finish, unless all run to their end."""
+        if self.race.to_the_end:
+            return math.inf
+        known = [value for value in self.values if value and end_of(value) is End.FINISHED]
+        return min((cost_of(value) for value in known), default=math.inf)
+
 
 class PendingRaces:
     """Hands out the trials of races and puts their results together.
@@ -73,9 +82,12 @@ class PendingRaces:
         runhistory: RunHistory,
         needed: Callable[[Race], bool],
         told: Mapping[TrialOn, TrialValue],
+        *,
+        racing: bool,
     ) -> None:
         self.told = told
         """Results that the user knew beforehand, perhaps under another seed."""
+        self._racing = racing
         self._configurations = configurations
         self._runhistory = runhistory
         self._needed = needed
@@ -113,13 +125,14 @@ class PendingRaces:
         for position in race.missing:
             self._awaited.setdefault(trials[position], []).append((race, position))
         limits = race.race.limits
+        best = race.time_to_beat if self._racing else math.inf
         for position in new:
-            limit = None if limits is None or limits[position] == float("inf") else limits[position]
+            limit = best if limits is None else min(best, limits[position])
             ticket = Ticket(
                 race.name,
                 len(new),
                 race.race.to_the_end,
-                limit,
+                None if limit == math.inf else limit,
                 configuration=race.race.racers[position],
             )
             self._queue.append(

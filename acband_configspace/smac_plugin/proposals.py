@@ -11,8 +11,7 @@ that neither outliers nor the scales of costs matter. It is also told on how man
 rank rests, and what is being tried in this pass. Conditions, forbidden clauses, log scales, priors
 and orders of the space hold.
 
-What was tried, with figures, and what was of no use: examples/RESULTS.md, "How learned proposals
-were chosen".
+What was tried, with figures, and what was of no use: examples/TRIED.md.
 """
 
 from __future__ import annotations

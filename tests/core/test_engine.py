@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from acband_configspace.core.acband import acband
 from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Engine, Limits, Plan, ReplayError
-from acband_configspace.core.instances import Instances
+from acband_configspace.core.instances import InstanceKey, Instances
 from acband_configspace.core.paper_races import PaperRaces
 from acband_configspace.core.passes import SchedulePlan
 from acband_configspace.core.race import Outcome, Race, RaceId
@@ -225,6 +225,21 @@ def test_raising_n_trials_goes_on_where_the_run_ended(
     assert third.engine.leader == second.engine.leader
 
 
+@pytest.mark.parametrize("n_told", [26, 27, 28])
+def test_a_limit_that_was_raised_and_lowered_again_loses_no_race(n_told: int) -> None:
+    """Passes overlap, and those begun under the first limit end under the second without others."""
+    world = World(run_times(seed=11), numbered(50), racing=True, n_trials=90, seed=11)
+    first = play(world, at_once=4, at_most=n_told)
+    plans = list(first.engine.plans)
+    engine = world.engine(n_trials=180, n_changes=1, plans=plans, recorded=first.records)
+    second = play(world, engine, at_once=4, at_most=15)
+    records = {**first.records, **second.records}
+    third = world.engine(n_changes=2, plans=list(second.engine.plans), recorded=records)
+    while third.ask() is not None:  # what is not recorded would be run
+        pass
+    assert third.n_races == len(records)
+
+
 @pytest.mark.parametrize("racing", [False, True])
 def test_a_pass_of_the_papers_schedule_is_replayed_too(racing: bool) -> None:
     settings_ = Settings(alpha=0.3, playoff=20)
@@ -238,6 +253,24 @@ def test_a_pass_of_the_papers_schedule_is_replayed_too(racing: bool) -> None:
     more = play(raised, raised.engine(plans=through.engine.plans, recorded=through.records))
     assert more.races
     assert {race.id.pass_number for race in more.races} == {2}
+
+
+def test_who_leads_does_not_depend_on_which_race_was_over_first() -> None:
+    """θ_0 fails, and as many others have finished as often."""
+
+    def cost(configuration: int, key: InstanceKey) -> float:
+        return math.inf if configuration == 0 else 1.0 + configuration
+
+    world = World(cost, numbered(40), racing=True, n_trials=300, settings=Settings(alpha=0.3))
+    leaders = set()
+    for last in (False, True):
+        engine = world.engine()
+        races = [race for _ in range(3) if (race := engine.ask()) is not None]
+        for race in reversed(races) if last else races:
+            engine.tell(race, world.run(engine, race))
+        leaders.add(engine.leader)
+    assert len(leaders) == 1
+    assert leaders != {None}
 
 
 def test_a_record_of_other_racers_is_refused() -> None:

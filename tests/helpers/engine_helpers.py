@@ -72,6 +72,7 @@ class World:
         self,
         *,
         n_trials: float | None = None,
+        n_changes: int = 0,
         plans: Sequence[Plan] = (),
         recorded: Mapping[RaceId, tuple[tuple[int, ...], Outcome]] | None = None,
     ) -> Engine:
@@ -81,7 +82,7 @@ class World:
             racing=self.racing,
             instances=Instances(self.names, deterministic=self.deterministic, seed=self.seed),
             draw=lambda n, known: n if self.n_in_space is None else min(n, self.n_in_space),
-            limits=Limits(self.n_trials if n_trials is None else n_trials),
+            limits=Limits(self.n_trials if n_trials is None else n_trials, n_changes=n_changes),
             n_given=self.n_given,
             n_in_space=self.n_in_space,
             seed=self.seed,

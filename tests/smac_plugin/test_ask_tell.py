@@ -358,3 +358,22 @@ def test_results_that_are_none_are_refused(tmp_path: Path) -> None:
     assert smac.runhistory.finished == 0
     answer(smac, info)
     assert smac.runhistory.finished == 1
+
+
+@pytest.mark.parametrize("wrong", [None, "misspelt"])
+def test_a_result_of_another_instance_is_refused_and_leaves_nothing(
+    wrong: str | None, tmp_path: Path
+) -> None:
+    smac = ACBandFacade(a_scenario(tmp_path, instances=["a", "b"]), None, logging_level=False)
+    config = smac.scenario.configspace.get_default_configuration()
+    with pytest.raises(
+        ValueError, match=f"instance must be one of the scenario's but got {wrong!r}"
+    ):
+        smac.tell(TrialInfo(config, instance=wrong, seed=1), TrialValue(cost=0.5))
+    assert smac.intensifier.told == []
+    assert len(smac.runhistory) == 0
+    without = ACBandFacade(a_scenario(tmp_path / "2"), None, logging_level=False)
+    with pytest.raises(
+        ValueError, match="instance must be None, as the scenario has none, but got"
+    ):
+        without.tell(TrialInfo(config, instance="a", seed=1), TrialValue(cost=0.5))

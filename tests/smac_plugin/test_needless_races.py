@@ -248,7 +248,7 @@ def test_who_lost_a_needless_race_has_not_lost_another() -> None:
     configurations = Configurations(a_space(), [], seed=0)
     configurations.draw(2)
     stream = PaperRaces(acband(Schedule.plan(20, n_candidates=1), np.random.default_rng(0)))
-    races = PendingRaces(configurations, RunHistory(), stream.is_open, {})
+    races = PendingRaces(configurations, RunHistory(), stream.is_open, {}, racing=True)
     race = stream.ask()
     assert isinstance(race, Race)
     playoff = races.look_up(race, InstanceKey(None, 5))

@@ -289,6 +289,30 @@ def test_validation_runs_to_the_end_and_leaves_the_history_alone(tmp_path: Path)
     assert dict(facade.runhistory) == before
 
 
+def test_who_has_finished_leads_after_a_restart_and_is_the_time_to_beat(tmp_path: Path) -> None:
+    """Time ends the run when one of the first race has finished, and others have yet to run."""
+
+    def target(config: Mapping[str, Any], instance: str, seed: int) -> None:
+        time.sleep(1.5 if config["x"] == 0.9 else 60)
+
+    def start(seconds: float) -> ACBandFacade:
+        scenario = make_scenario(tmp_path, walltime_limit=seconds, n_trials=6)
+        return ACBandFacade(scenario, target, racing=True, k=6, logging_level=False)
+
+    facade = start(4.0)
+    incumbent = facade.optimize()
+    assert incumbent["x"] == 0.9
+    assert facade.intensifier.n_races == 0
+    again = start(60)
+    assert again.intensifier.get_incumbent() == incumbent
+    before = time.monotonic()
+    assert again.optimize() == incumbent
+    assert again.intensifier.n_races == 1
+    assert time.monotonic() - before < 30  # nobody runs for a minute
+    ends = [value.additional_info.get("end") for value in again.runhistory.values()]
+    assert sorted(ends, key=str) == [None, *["lost"] * 5]
+
+
 def test_the_wall_clock_limit_stops_running_races_at_once(tmp_path: Path) -> None:
     facade = make_facade(
         tmp_path, lambda config, instance, seed: time.sleep(60), walltime_limit=3.0

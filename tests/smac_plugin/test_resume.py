@@ -454,6 +454,38 @@ def test_what_is_told_again_leaves_a_finished_run_alone(tmp_path: Path) -> None:
     assert races_of(a_scenario(tmp_path)) == races
 
 
+def test_what_is_told_late_does_not_wipe_what_another_facade_has_raced(tmp_path: Path) -> None:
+    first, second = (quiet(a_scenario(tmp_path), noisy) for _ in range(2))
+    second.optimize()
+    races = races_of(a_scenario(tmp_path))
+    default = first.scenario.configspace.get_default_configuration()
+    with pytest.raises(JournalError, match="changed by somebody else; start the run again"):
+        first.tell(TrialInfo(default, seed=5), TrialValue(cost=0.5))
+    assert races_of(a_scenario(tmp_path)) == races
+
+
+@pytest.mark.parametrize("options", [{"racing": True}, PAPER])
+def test_who_leads_before_a_race_is_judged_leads_after_a_restart(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    """The second race is over, the first is not: nothing is judged yet."""
+
+    def start() -> ACBandFacade:
+        return quiet(a_scenario(tmp_path, instances=["a", "b", "c"]), on_instance, k=4, **options)
+
+    facade = start()
+    races: dict[str, list[TrialInfo]] = {}
+    for info in ask_all(facade):
+        races.setdefault(info.additional_info["race"], []).append(info)
+    second = list(races.values())[1]
+    for info in second:
+        answer(facade, info)
+    assert len(races_of(facade.scenario)) == 1
+    leader = facade.intensifier.get_incumbent()
+    assert leader in [info.config for info in second]
+    assert start().intensifier.get_incumbent() == leader
+
+
 def test_what_is_told_takes_part_though_the_run_was_looked_at_before(tmp_path: Path) -> None:
     for _ in range(2):
         quiet(a_scenario(tmp_path), noisy)

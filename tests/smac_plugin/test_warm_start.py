@@ -55,6 +55,17 @@ def test_a_result_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     assert len(facade.runhistory) == 21
 
 
+def test_a_known_time_is_the_time_to_beat(tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path, deterministic=True, instances=["a", "b"])
+    warm = [(GOOD, "a", 0, 0.25), ({"x": 0.9, "n": 2}, "a", 0, 0.5)]
+    facade = quiet(scenario, on_instance, racing=True, k=4, warm_start=warm)
+    asked = [facade.ask() for _ in range(2)]
+    assert {info.instance for info in asked} == {"a"}
+    assert [info.additional_info["limit"] for info in asked] == [0.25, 0.25]
+    costs = quiet(a_scenario(tmp_path / "costs", instances=["a"]), on_instance, warm_start=warm)
+    assert costs.ask().additional_info["limit"] is None  # a cost is no time
+
+
 def test_results_without_seeds_are_repetitions(tmp_path: Path) -> None:
     earlier = [(GOOD, None, None, 0.1), (GOOD, None, None, 0.2), (GOOD, None, None, 0.6)]
     facade = quiet(a_scenario(tmp_path), noisy, warm_start=earlier)
