@@ -91,10 +91,9 @@ def _stop_if_late(pid: int, limit: float, over: threading.Event) -> None:
     left = limit
     while not over.wait(max(left, 0.001)):
         try:
-            used = _cpu_time(pid)
-        except (OSError, psutil.NoSuchProcess):  # it has just ended
+            left = limit - _cpu_time(pid)
+        except psutil.NoSuchProcess:
             return
-        left = limit - used
         if left <= 0:
             # Not process.kill: that reaps it if it has just ended, and its CPU time is lost.
             with contextlib.suppress(ProcessLookupError):
@@ -106,7 +105,8 @@ def _cpu_time(pid: int) -> float:
     """Return the CPU seconds of a process, as exactly as AC-Band's own limits are watched."""
     if sys.platform == "linux":
         # What clock_getcpuclockid returns; what psutil reads moves in steps of 10 ms.
-        return time.clock_gettime(~pid << 3 | 2)
+        with contextlib.suppress(OSError):  # it has ended, or there are no such clocks
+            return time.clock_gettime(~pid << 3 | 2)
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
 

@@ -107,7 +107,9 @@ MOVED = argument(
         help="the run's own directory (by default one in acband_output)",
     ),
     argument(
-        "--fresh", action="store_true", help="start over, and remove what a run has left there"
+        "--fresh",
+        action="store_true",
+        help="start over, and replace the files of a run that is there",
     ),
     WORKERS,
     SEED,

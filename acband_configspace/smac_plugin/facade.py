@@ -150,7 +150,7 @@ statistic, early_stopping, playoff, spend
     initial_design : AbstractInitialDesign | None
         Its configurations race from the start.
     overwrite : bool
-        Whether to start over if there is a run of the same name, whose files are then removed.
+        Whether to start over if there is a run of the same name, whose files are then replaced.
     logging_level, callbacks
         As in SMAC's facades; ``logging_level=False`` leaves logging alone.
     model, acquisition_function, acquisition_maximizer, random_design, \

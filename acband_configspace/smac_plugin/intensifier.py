@@ -101,8 +101,8 @@ class ACBandIntensifier(AbstractIntensifier):
     first_pass : int | None
         How many trials the first pass may take. By default 11 with ``racing``, and each pass is a
         tenth longer than the one before; otherwise 10 where configurations are proposed, each pass
-        3 % longer; otherwise 25 under a time limit, each pass twice as long. Where nothing but
-        ``n_trials`` is the limit they are divided up between two passes (one below 150).
+        3 % longer; otherwise 25 under a time limit, each pass twice as long; otherwise ``n_trials``
+        are divided up between two passes (one below 150).
     proposals : "uniform" | "learned" | "selector" | Proposals
         Where new configurations come from: all uniformly at random; or a quarter of them (half
         with ``racing``), the others chosen by a model, most of them near the best so far; or half

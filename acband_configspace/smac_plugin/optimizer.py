@@ -44,7 +44,7 @@ from acband_configspace.smac_plugin.trial_values import (
     as_record,
     as_value,
     check_told,
-    is_result,
+    end_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -161,13 +161,14 @@ class ACBandOptimizer(SMBO):
         self._walltime_before = 0.0
         self._finished_before = None
         self._begin_warm()
+        self.save()  # or the next process would take in results that are forgotten here
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
         check_told(value)
         if info.instance not in self._instance_names:
             raise ValueError(
-                f"instance must be one of the scenario's but got {info.instance!r}"
+                f"instance must be one of those to train on but got {info.instance!r}"
                 if self._scenario.instances
                 else f"instance must be None, as the scenario has none, but got {info.instance!r}"
             )
@@ -287,7 +288,8 @@ class ACBandOptimizer(SMBO):
         """Begin a new journal, with all that was told before the first race."""
         told = [trial.as_json() for trial in self._acband.told]
         with self._open_journal() as journal:
-            journal.go_on()  # whoever has changed it meanwhile is noticed
+            if journal.path.exists():
+                journal.go_on()  # whoever has changed it meanwhile is noticed
             journal.start(self._header(), plain({**self._identity, TOLD: told}))
 
     def _begin_warm(self) -> None:
@@ -299,9 +301,11 @@ class ACBandOptimizer(SMBO):
 
     def _initialize_state(self) -> None:
         recorded = None if self._overwrite else self._journal.read()
+        goes_on = False
         if recorded is None or (_has_only_crashed(recorded) and not self._acband.allow_crashes):
             self._begin_warm()
         elif not (found := differences(_without_told(recorded.identity), self._identity)):
+            goes_on = True
             with _nothing_collected():
                 self._restore(recorded)
         elif recorded.races:
@@ -312,7 +316,7 @@ class ACBandOptimizer(SMBO):
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
         # Better refused now than after hours. A run history that is there already may be long.
-        is_there = (directory / "runhistory.json").exists()
+        is_there = goes_on and (directory / "runhistory.json").exists()
         self._write_files(with_history=not (is_there and self._runhistory.finished))
 
     def _header(self) -> Header:
@@ -395,10 +399,15 @@ class ACBandOptimizer(SMBO):
         def is_unraced(key: TrialKey) -> bool:
             return 0 <= key.config_id < len(configurations) and key not in self._runhistory
 
+        def keeps(value: TrialValue) -> bool:
+            if self._acband.racing:  # a race of crashes is run again: the target may be repaired
+                return end_of(value) in (End.FINISHED, End.CUTOFF, End.MEMORY)
+            return value.status != StatusType.RUNNING
+
         try:
             for key, value, values in saved_trials(path, is_unraced):
                 config = configurations[key.config_id]
-                if is_result(value) and plain(dict(config)) == values:
+                if keeps(value) and plain(dict(config)) == values:
                     self._add_to_history(config, key, value)
                     self._acband.show(config, value)
         except (OSError, ValueError, TypeError, KeyError):  # not there, or torn: they are run again

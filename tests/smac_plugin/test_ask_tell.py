@@ -367,7 +367,7 @@ def test_a_result_of_another_instance_is_refused_and_leaves_nothing(
     smac = ACBandFacade(a_scenario(tmp_path, instances=["a", "b"]), None, logging_level=False)
     config = smac.scenario.configspace.get_default_configuration()
     with pytest.raises(
-        ValueError, match=f"instance must be one of the scenario's but got {wrong!r}"
+        ValueError, match=f"instance must be one of those to train on but got {wrong!r}"
     ):
         smac.tell(TrialInfo(config, instance=wrong, seed=1), TrialValue(cost=0.5))
     assert smac.intensifier.told == []

@@ -293,13 +293,13 @@ def test_who_has_finished_leads_after_a_restart_and_is_the_time_to_beat(tmp_path
     """Time ends the run when one of the first race has finished, and others have yet to run."""
 
     def target(config: Mapping[str, Any], instance: str, seed: int) -> None:
-        time.sleep(1.5 if config["x"] == 0.9 else 60)
+        time.sleep(2.4 if config["x"] == 0.9 else 60)
 
     def start(seconds: float) -> ACBandFacade:
         scenario = make_scenario(tmp_path, walltime_limit=seconds, n_trials=6)
         return ACBandFacade(scenario, target, racing=True, k=6, logging_level=False)
 
-    facade = start(4.0)
+    facade = start(7.0)
     incumbent = facade.optimize()
     assert incumbent["x"] == 0.9
     assert facade.intensifier.n_races == 0

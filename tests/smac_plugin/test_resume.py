@@ -48,6 +48,7 @@ from targets import (
 
 import acband_configspace
 from acband_configspace import ACBandFacade, ACBandIntensifier
+from acband_configspace.core.search_plan import PassPlan
 from acband_configspace.errors import (
     JournalError,
     RunDiffersError,
@@ -484,6 +485,21 @@ def test_who_leads_before_a_race_is_judged_leads_after_a_restart(
     leader = facade.intensifier.get_incumbent()
     assert leader in [info.config for info in second]
     assert start().intensifier.get_incumbent() == leader
+
+
+def test_plans_say_how_often_the_limit_had_been_changed(tmp_path: Path) -> None:
+    for n_trials, n_told in [(300, 60), (400, 150), (300, 260)]:
+        names = [str(number) for number in range(20)]
+        scenario = a_scenario(tmp_path, n_trials=n_trials, instances=names)
+        facade = quiet(scenario, on_instance, racing=True, k=4)
+        while facade.runhistory.finished < n_told:
+            answer(facade, facade.ask())
+    recorded = read_journal(scenario.output_directory / "journal.jsonl")
+    numbers = [plan.n_changes for plan in recorded.plans if isinstance(plan, PassPlan)]
+    assert recorded.n_changes == 2
+    assert numbers == sorted(numbers)
+    assert set(numbers) == {0, 1, 2}
+    assert Run.load(scenario.output_directory).problem is None
 
 
 def test_what_is_told_takes_part_though_the_run_was_looked_at_before(tmp_path: Path) -> None:

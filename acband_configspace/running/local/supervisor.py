@@ -63,8 +63,8 @@ class _RaceInProgress:
         self.is_cancelled = False
         self.lost_watchers = [0] * len(self.reports)
 
-    def limit(self, index: int, room: float) -> float:
-        own = self.message.limits[index] + room
+    def limit(self, index: int, slack: float) -> float:
+        own = self.message.limits[index] + slack
         return min(own, self.best) if self.message.stop_losers else own
 
     def outcome(self, limits: TrackLimits) -> RaceReport | None:
@@ -218,12 +218,15 @@ class Supervisor:
             free = [watcher for watcher in self._watchers if watcher.race is None]
             if not free:
                 return
-            room = 2 * self._overhead if math.isfinite(self._overhead) else 0.0
+            is_known = math.isfinite(self._overhead)
+            room = 2 * self._overhead if is_known else 0.0
+            # A limit is on the time that a target tells: nobody knows yet what is around that.
+            slack = room if is_known or self._target.read_result is None else math.inf
             for watcher in free[: len(race.waiting)]:
                 watcher.race = race
                 watcher.index = race.waiting.popleft()
                 job = race.message.jobs[watcher.index]
-                watcher.channel.send(RunRacer(job, race.limit(watcher.index, room), room))
+                watcher.channel.send(RunRacer(job, race.limit(watcher.index, slack), room))
             if not race.waiting:
                 self._queue.popleft()
 

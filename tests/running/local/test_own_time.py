@@ -62,6 +62,17 @@ def test_limits_leave_room_for_what_is_around_the_target(make_script: Callable[.
     assert taken < 5
 
 
+def test_a_limit_waits_until_it_is_known_what_is_around_the_target(
+    make_script: Callable[..., str],
+) -> None:
+    """As after a restart, when the first race has limits already."""
+    with RaceTrack(target_of(make_script), slots=1, cutoff=5.0) as track:
+        first = race(track, {"takes": 0.3, "says": 0.1}, limits=(0.15,))
+        second = race(track, {"takes": 3.0, "says": 0.1}, limits=(0.15,))
+    assert statuses(first) == ["finished"]
+    assert statuses(second) == ["lost"]
+
+
 @pytest.mark.parametrize("says", ["-1", "inf", "nan"])
 def test_a_time_that_is_none_is_a_crash(make_script: Callable[..., str], says: str) -> None:
     with RaceTrack(target_of(make_script), slots=1) as track:
