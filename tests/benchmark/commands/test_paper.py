@@ -69,7 +69,7 @@ def test_same_numbers_with_any_number_of_workers(
 def test_the_experiments_of_the_appendix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = "paper --table synthetic:60x300 --alpha 0.2 --seeds 1 --k 2 --eta 4 --workers 1"
+    options = "paper --table synthetic:60x300 --alpha 0.2 --seeds 1 --k 2 --eta 4 --processes 1"
     assert (
         main([*options.split(), "--output", str(tmp_path), "--experiment", "car", "hyperband"]) == 0
     )
@@ -101,7 +101,7 @@ def test_methods_that_search_the_space_of_a_recorded_table(
 ) -> None:
     save_npz(tmp_path / "t.npz", small_table)
     options = f"paper --table {tmp_path / 't.npz'} --methods acband --alpha 0.2 --k 2 --seeds 2"
-    options += f" --searches gga acband --limits 20 40 --workers 1 --output {tmp_path}"
+    options += f" --searches gga acband --limits 20 40 --processes 1 --output {tmp_path}"
     assert main(options.split()) == 0
     text = capsys.readouterr().out
     assert "rank correlation of 0.9" in text
