@@ -86,7 +86,8 @@ class ACBandOptimizer(SMBO):
         self._running_since: float | None = None
         self._all_crashed = False
         self._finished_before: str | None = None
-        self._instance_names: frozenset[str | None] = frozenset(scenario.instances or [None])
+        names: Sequence[str | None] | None = scenario.instances
+        self._instance_names = frozenset(names or [None])
         try:
             super().__init__(scenario, runner, runhistory, intensifier, overwrite)
         except BaseException:
