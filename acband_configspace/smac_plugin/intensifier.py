@@ -517,8 +517,9 @@ class ACBandIntensifier(AbstractIntensifier):
         if self._started or info.seed is None or not is_result(value):
             return False
         names = self._scenario.instances
-        if info.instance not in names if names else info.instance is not None:
-            return False  # no race is run there
+        is_raced_on = info.instance in names if names else info.instance is None
+        if not is_raced_on:
+            return False
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
         if trial not in self.told:
             told = {(one.config, one.key): one for one in self.told}

@@ -66,6 +66,17 @@ def test_a_known_time_is_the_time_to_beat(tmp_path: Path) -> None:
     assert costs.ask().additional_info["limit"] is None  # a cost is no time
 
 
+def test_results_of_a_run_that_was_overwritten_are_not_taken_in(tmp_path: Path) -> None:
+    """Nor if the new one is killed before it has saved anything itself."""
+
+    def start(**options: Any) -> ACBandFacade:
+        return quiet(a_scenario(tmp_path), noisy, warm_start=[(GOOD, None, 0, 0.0)], **options)
+
+    start().optimize()
+    assert len(start(overwrite=True).runhistory) == 1
+    assert len(start().runhistory) == 1
+
+
 def test_results_without_seeds_are_repetitions(tmp_path: Path) -> None:
     earlier = [(GOOD, None, None, 0.1), (GOOD, None, None, 0.2), (GOOD, None, None, 0.6)]
     facade = quiet(a_scenario(tmp_path), noisy, warm_start=earlier)
