@@ -24,7 +24,7 @@ from acband_configspace.cli.spaces.parameters import parameter_of, value_text
 #: irace counts the CPU time of its runs alone, which wait for each other and for R: it gets this
 #: share of the time of all workers, so that it ends about when the others do. On clasp that
 #: differs: the default takes long there, and with less irace refuses to begin, or ends early.
-SHARE_OF_TIME = {"highs": 0.75, "minisat": 0.8, "clasp": 0.75}
+SHARE_OF_TIME = {"highs": 0.75, "minisat": 0.85, "clasp": 0.75}
 #: Digits after the point of real parameters, and of the times at which runs are stopped.
 DIGITS, BOUND_DIGITS = 6, 3
 
