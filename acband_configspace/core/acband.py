@@ -161,12 +161,14 @@ def _further_epoch(
     schedule: Schedule, left: RaceBudget, number: int, n_new: int, n_contestants: int
 ) -> EpochPlan | None:
     """Plan another epoch with what is left, the playoff held back."""
-    held = schedule.playoff_length(n_contestants, left.races_left, left.trials_left)
+    held = schedule.playoff_length(n_contestants, left.races_left, left.racers_left)
+    # New configurations must be run for: what was planned for known results buys none.
+    n_known = schedule.n_racers - schedule.n_trials
     return schedule.further_epoch(
         number,
         n_drawn=n_new,
         n_races=left.races_left - held,
-        n_trials=left.trials_left - playoff_trials(n_contestants, held),
+        n_trials=left.racers_left - n_known - playoff_trials(n_contestants, held),
     )
 
 
@@ -174,9 +176,9 @@ def _play_off(
     schedule: Schedule, left: RaceBudget, contestants: Sequence[int], *, epoch: int
 ) -> Rounds:
     """Let the epoch winners meet on fresh instances, the better half going on to the next step."""
-    length = schedule.playoff_length(len(contestants), left.races_left, left.trials_left)
+    length = schedule.playoff_length(len(contestants), left.races_left, left.racers_left)
     steps = playoff_rounds(len(contestants), length)
-    instances = left.take(1, length, n_trials=sum(step.n_trials for step in steps))
+    instances = left.take(1, length, n_racers=sum(step.n_trials for step in steps))
     group = np.array([contestants], dtype=np.int64)
     costs: Floats = np.zeros((2, len(contestants)))
     for number, plan in enumerate(steps, start=1):
@@ -231,7 +233,7 @@ def eliminate(
             round=number,
             plan=plan,
             groups=groups.reshape(plan.n_groups, plan.group_size),
-            instances=left.take(plan.n_groups, plan.races_per_group, n_trials=plan.n_trials),
+            instances=left.take(plan.n_groups, plan.races_per_group, n_racers=plan.n_trials),
         )
         verdict = yield round_  # lines 9 to 14
         left.give_back(round_.instances, verdict.n_raced, plan.group_size)

@@ -357,7 +357,7 @@ class _PaperDriver:
         self._seed = seed
         self._recorded_plans = list(plans)
         self._passes: list[_Pass] = []
-        self._n_successes: Counter[int] = Counter()
+        self._n_finished: Counter[int] = Counter()
         self.memory = Memory()
         self.finished: str | None = None
         self._start_pass(tuple(range(n_given)), n_given, 0)
@@ -387,11 +387,11 @@ class _PaperDriver:
             if each.stream.winner is not None:  # a playoff may have preferred an earlier one
                 winners.append(each.stream.winner)
         for number in reversed(winners):
-            if self._n_successes[number]:
+            if self._n_finished[number]:
                 return number
         # Whoever finished most often; the first drawn of several, whatever the order of telling.
-        best = min(self._n_successes, key=lambda n: (-self._n_successes[n], n), default=None)
-        return best if best is not None and self._n_successes[best] else None
+        best = min(self._n_finished, key=lambda n: (-self._n_finished[n], n), default=None)
+        return best if best is not None and self._n_finished[best] else None
 
     @property
     def position(self) -> Position:
@@ -433,15 +433,15 @@ class _PaperDriver:
 
     def tell(self, race: Race, outcome: Outcome) -> None:
         current = self._passes[race.id.pass_number - 1]
+        is_open = current.stream.is_open(race)
+        current.stream.tell(race, outcome)  # first: what it refuses changes nothing
         current.n_races += 1
-        if current.stream.is_open(race):  # what came too late must not tell who leads either
+        if is_open:
             for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True):
-                self._n_successes[racer] += end is End.FINISHED and math.isfinite(cost)
                 if end is End.LOST:
                     self.memory.add_bound(racer, race.instance, cost)
                 else:
                     self.memory.add(racer, race.instance, cost, finished=end is End.FINISHED)
-        current.stream.tell(race, outcome)
         winner = current.stream.winner
         if winner is not None and current is self._passes[-1] and self.finished is None:
             self._start_pass((winner,), current.n_known, current.next_instance)
@@ -482,5 +482,6 @@ class _PaperDriver:
             statistic=self._settings.judge_by,
             early_stopping=self._settings.early_stopping,
             pass_number=number + 1,
+            n_finished=self._n_finished,
         )
         self._passes.append(_Pass(plan, stream, n_known, next_instance))

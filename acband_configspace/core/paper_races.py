@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from acband_configspace.core.acband import Round, Rounds, Verdict, judge, judge_playoff
+from acband_configspace.core.ends import End
 from acband_configspace.core.race import Outcome, Race, RaceId
 from acband_configspace.core.statistics import Statistic, get_statistic, wins
 from acband_configspace.core.stopping import checked_early_stopping, decided
@@ -47,7 +49,10 @@ class PaperRaces:
         statistic: str | Statistic = "wins",
         early_stopping: float | None = None,
         pass_number: int = 1,
+        n_finished: Counter[int] | None = None,
     ) -> None:
+        self.n_finished: Counter[int] = Counter() if n_finished is None else n_finished
+        """How often each configuration has finished in races that counted."""
         self._rounds = rounds_
         self._pass_number = pass_number
         self._statistic = get_statistic(statistic)
@@ -144,7 +149,7 @@ class PaperRaces:
             self._round, self._winner = None, finished.value
         else:
             self._round = _RoundInProgress(
-                round_, self._statistic, self._early_stopping, self._pass_number
+                round_, self._statistic, self._early_stopping, self._pass_number, self.n_finished
             )
 
 
@@ -157,9 +162,12 @@ class _RoundInProgress:
         statistic: Statistic,
         early_stopping: float | None,
         pass_number: int,
+        n_finished: Counter[int],
     ) -> None:
         plan = round_.plan
         self._pass_number = pass_number
+        self._n_finished = n_finished
+        self._finishers: dict[tuple[int, int], list[int]] = {}
         shape = (plan.n_groups, plan.races_per_group, plan.group_size)
         self.round_ = round_
         self.waiting = self._races(round_.is_playoff or statistic.needs_all_costs)
@@ -192,7 +200,15 @@ class _RoundInProgress:
         group, index = race.id.group, race.id.index_in_group
         self._costs[group, index] = outcome.costs if race.to_the_end else outcome.finishing_costs
         self._censored[group, index] = outcome.censored
+        self._finishers[group, index] = [
+            racer
+            for racer, cost, end in zip(race.racers, outcome.costs, outcome.ends, strict=True)
+            if end is End.FINISHED and math.isfinite(cost)
+        ]
         while group in self._undecided and self._has(group, self._n_raced[group]):
+            # Only now: of races that are told after the one that decides, nobody knows with fewer
+            # workers.
+            self._n_finished.update(self._finishers.pop((group, self._n_raced[group])))
             self._n_raced[group] += 1
             if self._is_decided(group):
                 self._undecided.remove(group)

@@ -81,11 +81,14 @@ class SchedulePlanner:
                     f"n_trials={limit} leaves {max(0, left)} trials that no pass was planned for, "
                     "too few for another pass"
                 )
+        if self.n_in_space is not None:
+            n_left = max(0, self.n_in_space - n_known)
+            supply = dataclasses.replace(supply, n_available=n_left)
         schedule = self._fit(left, supply, number=len(before))
         n_wanted = n_known + schedule.n_configs
         n_at_most = self._n_at_most(n_wanted)
         n_there = self.draw(n_at_most)
-        if n_there < n_at_most:
+        if n_there < n_at_most or n_at_most > n_wanted:  # further epochs have what is there
             fewer = dataclasses.replace(supply, n_available=n_there - n_known)
             schedule = self._fit(left, fewer, number=len(before))
         if not schedule.n_races:
@@ -115,18 +118,14 @@ class SchedulePlanner:
                     f"budget must fit into n_trials={left} but {settings.budget} races are up to "
                     f"{schedule.n_trials} trials"
                 )
-        k = settings.racers(racing=True)
-        wanted = FIRST_PASS_TRIALS * k * 2**number if self.timed else left
-        if settings.alpha is None and settings.n_candidates is None:
-            return Schedule.for_trials(min(left, wanted), **self._arguments(supply, fixed=False))
-        # α may ask for more than a short pass has; after the first, it must not end the run.
-        arguments = self._arguments(supply, fixed=True)
-        for n_trials in (min(left, wanted), left):
-            if n_trials >= Schedule.least_trials(**arguments):
-                return Schedule.for_trials(n_trials, **arguments)
-        if number == 0:
-            return Schedule.for_trials(left, **arguments)  # which says how many it takes
-        return Schedule.for_trials(left, **self._arguments(supply, fixed=False))
+        first = FIRST_PASS_TRIALS * settings.racers(racing=True)
+        fixed = settings.alpha is not None or settings.n_candidates is not None
+        if fixed:
+            # α may ask for more than a short pass has; after the first, it must not end the run.
+            least = Schedule.least_trials(**self._arguments(supply, fixed=True))
+            first, fixed = max(first, least), number == 0 or least <= left
+        n_trials = min(left, first * 2**number) if self.timed else left
+        return Schedule.for_trials(n_trials, **self._arguments(supply, fixed=fixed))
 
     def _arguments(self, supply: Supply, *, fixed: bool) -> dict[str, Any]:
         settings = self.settings

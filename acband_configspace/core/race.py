@@ -11,7 +11,7 @@ from acband_configspace.core.ends import End
 
 
 class RaceId(NamedTuple):
-    """A race's place in the run; races are judged in the order of their places.
+    """A race's place in the run: neither who runs it nor when it ends has a part in it.
 
     >>> str(RaceId(1, 1, 2, 0, 3))
     '1.1.2.0.3'

@@ -1,4 +1,4 @@
-"""The instances and runs that the schedule plans, and those that are left over.
+"""The instances and racers that the schedule plans, and those that are left over.
 
 Instances are numbers. Those a group did not need go to a reserve that only what follows the
 schedule draws on: a group that is decided early never shifts what later groups see.
@@ -28,13 +28,13 @@ class RaceBudget:
         self._returned: list[int] = []
         self._drawing = False
         self._races_left = schedule.n_races if schedule else 0
-        self._trials_left = schedule.n_trials if schedule else 0
+        self._racers_left = schedule.n_racers if schedule else 0
         self._times_used = np.zeros(self._n_instances or 0, dtype=np.int64)
 
     @property
-    def trials_left(self) -> int:
-        """Runs that the schedule planned and nobody needed so far."""
-        return self._trials_left
+    def racers_left(self) -> int:
+        """Racers that the schedule planned and nobody needed so far, whether run or known."""
+        return self._racers_left
 
     @property
     def races_left(self) -> int:
@@ -47,11 +47,11 @@ class RaceBudget:
         n_set_aside = self._races_left - len(self._returned)
         self._returned.extend(range(self._next, self._next + n_set_aside))
 
-    def take(self, n_groups: int, races_per_group: int, *, n_trials: int) -> Instances:
-        """Return instances to race on, a row per group, for that many runs in all."""
+    def take(self, n_groups: int, races_per_group: int, *, n_racers: int) -> Instances:
+        """Return instances to race on, a row per group, for that many racers in all."""
         n_races = n_groups * races_per_group
         self._races_left -= n_races
-        self._trials_left -= n_trials
+        self._racers_left -= n_racers
         if self._drawing and self._n_instances is not None:
             return np.array([self._least_used(races_per_group) for _ in range(n_groups)])
         if self._drawing:
@@ -67,7 +67,7 @@ class RaceBudget:
         """Take back, row by row, the instances after the first ``n_raced``."""
         unused = instances[np.arange(instances.shape[1]) >= n_raced[:, None]]
         self._races_left += len(unused)
-        self._trials_left += len(unused) * group_size
+        self._racers_left += len(unused) * group_size
         self._returned.extend(unused.tolist())
         self._count(unused, -1)
 

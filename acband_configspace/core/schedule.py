@@ -15,14 +15,15 @@ from functools import partial
 from typing import Any
 
 from acband_configspace.core.checks import whole_number
-from acband_configspace.core.epochs import UNLIMITED as UNLIMITED
 from acband_configspace.core.epochs import (
+    MOST_CANDIDATES,
     EpochOutline,
     first_true,
     last_true,
     least_playoff,
     share_kept_in,
 )
+from acband_configspace.core.epochs import UNLIMITED as UNLIMITED
 from acband_configspace.core.epochs import Supply as Supply
 from acband_configspace.core.rounds import EpochPlan as EpochPlan
 from acband_configspace.core.rounds import RoundPlan as RoundPlan
@@ -221,13 +222,26 @@ class Schedule:
         return sum(epoch.n_races for epoch in self.epochs) + self.set_aside
 
     @property
+    def n_racers(self) -> int:
+        """Racers of all races."""
+        return self._n_racers_of_epochs + self._n_racers_of_playoff
+
+    @property
     def n_trials(self) -> int:
-        """Racers started at most."""
-        racers = sum(epoch.n_trials for epoch in self.epochs)
+        """Racers started at most: where results are kept, none is run for again."""
+        racers = self._n_racers_of_epochs
         if self.supply.results_kept and self.supply.n_instances is not None:
             n_configs = self.n_configs + self.supply.n_given
             racers = min(racers, n_configs * self.supply.n_instances)
-        return racers + playoff_trials(len(self.epochs) + 1, self.set_aside)
+        return racers + self._n_racers_of_playoff
+
+    @property
+    def _n_racers_of_epochs(self) -> int:
+        return sum(epoch.n_trials for epoch in self.epochs)
+
+    @property
+    def _n_racers_of_playoff(self) -> int:
+        return playoff_trials(len(self.epochs) + 1, self.set_aside)
 
     def playoff_length(self, n_contestants: int, n_races: int, n_trials: int) -> int:
         """Return on how many instances contestants can meet with so many races and runs left."""
@@ -244,7 +258,7 @@ class Schedule:
     ) -> EpochPlan | None:
         """Plan one more epoch from what is left, as many races a configuration as planned so far.
 
-        None if that leaves no new configuration, or not :data:`SENSIBLE_RACES` for every group.
+        None if that leaves no new configuration, or too few races for a group.
         """
         budget = min(n_races, n_trials // self.k)
         n_new = self.n_configs * budget // self.budget
@@ -259,7 +273,7 @@ class Schedule:
             share=share_kept_in(index, self.k),
             n_instances=self.supply.n_instances,
         )
-        if min(round_.races_per_group for round_ in rounds) < SENSIBLE_RACES:
+        if min(round_.races_per_group for round_ in rounds) < _sensible_races(self.supply):
             return None
         return EpochPlan(index, n_new + 1, budget, rounds)
 
@@ -320,7 +334,7 @@ def _most_candidates(
     schedule_for: Callable[[int], Schedule | None], supply: Supply, *, at_most: int
 ) -> int:
     """Return for how many configurations every group still gets a sensible number of races."""
-    sensible = min(SENSIBLE_RACES, supply.n_instances or SENSIBLE_RACES)
+    sensible = _sensible_races(supply)
 
     def fits(n: int) -> bool:
         schedule = schedule_for(n)
@@ -330,8 +344,15 @@ def _most_candidates(
             for round_ in epoch.rounds
         )
 
-    most = at_most if supply.n_available is None else min(at_most, supply.n_available)
+    most = min(at_most, MOST_CANDIDATES)
+    if supply.n_available is not None:
+        most = min(most, supply.n_available)
     return last_true(fits, 1, max(1, most))
+
+
+def _sensible_races(supply: Supply) -> int:
+    """Return how many races a group should have: no more than there are instances."""
+    return min(SENSIBLE_RACES, supply.n_instances or SENSIBLE_RACES)
 
 
 def _largest_budget(outline: EpochOutline, n_trials: int) -> int:

@@ -115,6 +115,15 @@ class Settings:
                 f"{given[0]} must not be given with memory=True: it belongs to the paper's schedule"
             )
         object.__setattr__(self, "memory", not given if self.memory is None else self.memory)
+        if not self.memory and self.proposals == "learned":
+            raise ValueError(
+                "proposals='learned' must not be given with the paper's schedule, which draws all "
+                "configurations before anything has raced"
+            )
+        if not self.memory and self.first_pass is not None:
+            raise ValueError(
+                f"first_pass must be None with the paper's schedule but got {self.first_pass}"
+            )
 
     def _check_numbers(self) -> None:
         for name, at_least in (
@@ -198,6 +207,6 @@ def settings_from(preset: str | Settings = "default", **options: Any) -> Setting
     chosen = {**preset.settings(), **options}
     # Also one that is given its default; but None is what most have where nothing is given.
     wanted = {name for name, value in options.items() if value is not None or name in MAY_BE_NONE}
-    if not wanted.isdisjoint(PAPER_OPTIONS):
-        chosen.setdefault("memory", False)
+    if chosen.get("memory") is None and not wanted.isdisjoint(PAPER_OPTIONS):
+        chosen["memory"] = False
     return Settings(**chosen)

@@ -9,7 +9,17 @@ from random import Random
 
 import numpy as np
 import pytest
-from engine_helpers import Played, Records, World, noisy, numbered, play, run_times, worlds
+from engine_helpers import (
+    Played,
+    Records,
+    World,
+    failing,
+    noisy,
+    numbered,
+    play,
+    run_times,
+    worlds,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -376,6 +386,66 @@ def test_under_a_time_limit_the_papers_schedule_is_repeated() -> None:
     assert len(engine.plans) > 2
     assert engine.finished is None
     assert engine.leader is not None
+
+
+@pytest.mark.parametrize("n_instances", [None, 30])
+def test_and_so_is_its_preset_in_passes_that_double(n_instances: int | None) -> None:
+    """Also where α asks for more than a short first pass has."""
+    world = World(run_times(), numbered(n_instances), racing=True, settings=PRESETS["paper"])
+    engine = Engine(
+        world.settings,
+        racing=True,
+        instances=Instances(world.names, deterministic=False, seed=0),
+        draw=lambda n, known: n,
+        limits=Limits(timed=True),
+    )
+    play(world, engine, at_most=5000)
+    schedules = [plan.schedule for plan in engine.plans if isinstance(plan, SchedulePlan)]
+    assert schedules[0].n_trials < 1000
+    assert len(schedules) > 2
+    assert schedules[1].n_trials > 1.5 * schedules[0].n_trials
+    assert {schedule.n_candidates for schedule in schedules} == {59}
+
+
+def test_the_papers_schedule_asks_a_small_space_for_no_more_than_it_has() -> None:
+    played = play(World(noisy(), n_in_space=5, settings=PRESETS["paper"], n_trials=100))
+    assert played.engine.leader is not None
+    assert {racer for race in played.races for racer in race.racers} == set(range(5))
+
+
+def test_nor_do_further_epochs() -> None:
+    """Long groups that are decided after a few races save more than ten trials of eleven."""
+    settings = Settings(n_candidates=5, early_stopping=0.1, spend="configurations", playoff=0)
+    world = World(lambda number, key: number, None, False, 100, False, 2000, settings)
+    played = play(world)
+    assert len(played.engine.epoch_winners[0]) > len(played.engine.plans[0].schedule.epochs)  # type: ignore[union-attr]
+    assert max(racer for race in played.races for racer in race.racers) < 100
+
+
+def test_a_playoff_takes_place_also_where_most_results_are_known() -> None:
+    """On 30 instances the 61 configurations of these epochs have 1,830 results, not 3,600."""
+    settings = Settings(alpha=0.05, early_stopping=None)
+    played = play(World(noisy(), numbered(30), n_trials=2500, settings=settings))
+    (plan,) = played.engine.plans
+    assert isinstance(plan, SchedulePlan)
+    assert plan.schedule.set_aside > 0
+    assert plan.schedule.n_trials < plan.schedule.n_racers
+    assert any(race.to_the_end for race in played.races)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 1000), st.booleans(), st.randoms(use_true_random=False))
+def test_who_leads_the_papers_schedule_does_not_depend_on_races_that_came_too_late(
+    seed: int, racing: bool, rng: Random
+) -> None:
+    cost = failing(run_times(seed=seed), share=0.9, seed=seed)
+    world = World(
+        cost, numbered(30), racing=racing, n_trials=60, seed=seed,
+        settings=Settings(n_candidates=4, early_stopping=0.0, playoff=0),
+    )  # fmt: skip
+    alone = play(world).engine
+    beside = play(world, at_once=9, pick=rng.randrange).engine
+    assert beside.leader == alone.leader
 
 
 def test_the_papers_leader_is_no_configuration_that_only_failed() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acband_configspace import Schedule, sufficient_budget
+from acband_configspace.core.epochs import MOST_CANDIDATES
 from acband_configspace.core.schedule import (
     SENSIBLE_RACES,
     Supply,
@@ -171,6 +172,19 @@ def test_for_trials_draws_as_many_as_get_sensible_races(n_trials: int) -> None:
     assert fewest_races(schedule) >= SENSIBLE_RACES
     more = Schedule.for_trials(n_trials, n_candidates=schedule.n_candidates + 1)
     assert fewest_races(more) < SENSIBLE_RACES
+
+
+def test_any_number_of_trials_can_be_planned_for() -> None:
+    schedule = Schedule.for_trials(10**8)
+    assert 10**6 < schedule.n_candidates <= MOST_CANDIDATES
+    assert schedule.n_trials <= 10**8
+
+
+def test_a_further_epoch_needs_no_more_races_than_there_are_instances() -> None:
+    schedule = Schedule.plan(500, n_candidates=20, supply=Supply(n_instances=3))
+    epoch = schedule.further_epoch(6, n_drawn=20, n_races=500, n_trials=1000)
+    assert epoch is not None
+    assert {round_.races_per_group for round_ in epoch.rounds} == {3}
 
 
 def test_for_trials_names_the_least_number_of_trials() -> None:

@@ -88,7 +88,7 @@ def test_an_option_of_the_papers_schedule_chooses_it(name: str) -> None:
         Settings(**{name: GIVEN[name]}, memory=True)
 
 
-@pytest.mark.parametrize("option", [{}, {"k": 3}, {"first_pass": 9}, {"first": "random"}])
+@pytest.mark.parametrize("option", [{}, {"k": 3}, {"first": "random"}])
 def test_the_other_options_leave_it_to_memory(option: dict[str, Any]) -> None:
     assert Settings(**option).memory is True
     assert Settings(**option, memory=False).memory is False
@@ -100,6 +100,24 @@ def test_asking_for_the_default_of_a_paper_option_chooses_the_schedule_too() -> 
     assert settings_from(Settings(alpha=0.1), k=3) == Settings(alpha=0.1, k=3)
     assert settings_from(budget=None, n_candidates=None).memory  # nothing was given
     assert not settings_from(early_stopping=None).memory  # but this means something
+    assert not settings_from(memory=None, statistic="wins").memory  # None leaves it open
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"proposals": "learned"}, "proposals='learned' must not be given with the paper's"),
+        ({"first_pass": 9}, "first_pass must be None with the paper's schedule but got 9"),
+    ],
+)
+def test_what_has_no_meaning_in_the_papers_schedule_is_refused(
+    option: dict[str, Any], message: str
+) -> None:
+    assert Settings(**option).memory
+    with pytest.raises(ValueError, match=message):
+        Settings(**option, memory=False)
+    with pytest.raises(ValueError, match=message):
+        settings_from("paper", **option)
 
 
 def test_how_many_race() -> None:

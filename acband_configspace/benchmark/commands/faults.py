@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, help="stop after so many, if that is sooner")
     parser.add_argument(
         "--kinds", nargs="+", choices=KILLS, default=list(KILLS),
-        help=f"of faults: some of {', '.join(KILLS)}; by default all", metavar="KIND",
+        help=f"of runs: some of {', '.join(KILLS)}; by default all", metavar="KIND",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, help="of the faults (default: another each time)")
 

@@ -185,16 +185,19 @@ def _times(table: RuntimeTable, times: int | None) -> int:
 
 
 def _lowered(jobs: Sequence[Job]) -> str:
-    """Say for which α the table has fewer configurations than AC-Band would draw."""
+    """Say where the table has too few configurations, or races, for AC-Band's N."""
     lowered = {
-        job.alpha: job.method.n_candidates
+        (job.method.name, job.alpha): job.method.n_candidates
         for job in jobs
         if isinstance(job.method, ACBand) and job.lowered
     }
     if not lowered:
         return ""
-    settings = ", ".join(f"N = {n}" + (f" for α = {a:g}" if a else "") for a, n in lowered.items())
-    return f"the table is too small for AC-Band's N, which is lowered: {settings}"
+    settings = ", ".join(
+        f"N = {n} for {name}" + (f" with α = {alpha:g}" if alpha else "")
+        for (name, alpha), n in lowered.items()
+    )
+    return f"the table has too few configurations or races for N, which is lowered: {settings}"
 
 
 def _counts(rows: Sequence[Row]) -> str:

@@ -14,6 +14,7 @@ from acband_configspace.benchmark.methods.halving import Hyperband
 from acband_configspace.benchmark.methods.method import Method
 from acband_configspace.benchmark.methods.registry import Setting, build
 from acband_configspace.benchmark.tables import RuntimeTable
+from acband_configspace.core.epochs import last_true
 from acband_configspace.core.schedule import Schedule
 
 #: η with which Hyperband draws the 618 configurations of the second appendix experiment.
@@ -129,11 +130,7 @@ def fit_to(table: RuntimeTable, method: Method) -> Method:
 
     if fits(method.n_candidates):
         return method
-    low, high = 1, table.n_configs
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return replace(method, n_candidates=low)
+    return replace(method, n_candidates=last_true(fits, 1, table.n_configs))
 
 
 def run_jobs(table: RuntimeTable, jobs: Sequence[Job], *, workers: int, title: str) -> list[Row]:

@@ -130,6 +130,17 @@ def test_a_small_table_lowers_n() -> None:
     assert fit_to(table, ACBand(alpha=0.1)) == ACBand(alpha=0.1)
 
 
+def test_a_lowered_n_is_said_for_each_method(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = "--experiment main --methods acband --alpha 0.05 --k 2 8 --seeds 1 --times 1"
+    table = ["paper", "--table", "synthetic:100x60", "--output", str(tmp_path)]
+    assert main([*table, *options.split()]) == 0
+    said = capsys.readouterr().out
+    assert "too few configurations or races for N, which is lowered: N = " in said
+    assert "for AC-Band k=2 with α = 0.05, N = " in said
+
+
 def test_an_unknown_table_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["paper", "--table", str(tmp_path / "none.npz")]) == 2
     assert "there is no runtime table" in capsys.readouterr().err
