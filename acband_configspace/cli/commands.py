@@ -24,6 +24,7 @@ from acband_configspace.cli.errors import (
     Place,
     TargetAborted,
 )
+from acband_configspace.cli.results import AclibResult
 from acband_configspace.cli.run_directory import (
     incumbent_of,
     record_origin,
@@ -41,6 +42,13 @@ from acband_configspace.cli.spaces.formats import (
     write_space,
 )
 from acband_configspace.runlog.words import counted
+from acband_configspace.running.race import TrackLimits
+
+#: Megabytes for a cluster's worker itself, and for what watches over its runs.
+WORKER_MB = 1024
+#: Seconds of grace in which GenericWrapper4AC, which many of AClib's wrappers are made with, stops
+#: its solver and removes its files.
+WRAPPERS_GRACE = 1.5
 
 Argument = Callable[[argparse.ArgumentParser], object]
 Function = Callable[[argparse.Namespace], ExitCode | None]
@@ -148,7 +156,8 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
         _print_notes(scenario_file)
         print(f"The run is in {output}", flush=True)
     abort = facades.AbortCallback()
-    with _cluster(arguments, cores=facades.runs_at_a_time(scenario_file)) as client:
+    cores, limit_mb = facades.runs_at_a_time(scenario_file), scenario_file.memory_limit
+    with _cluster(arguments, cores=cores, limit_mb=limit_mb) as client:
         facade = facades.make_facade(
             scenario_file,
             output,
@@ -187,11 +196,29 @@ def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output
         print(f"Test it beside the default: acband validate {shlex.quote(str(output))}")
 
 
+def job_memory(cores: int, *, limit_mb: int | None, configured: str | None) -> str:
+    """Return the memory that a job on a cluster asks for: enough for a run on each of its cores.
+
+    Where runs have no limit, what dask-jobqueue's configuration says, or else 2 GB for each.
+    """
+    if limit_mb is not None:
+        return f"{cores * limit_mb + WORKER_MB} MiB"
+    return configured or f"{2 * cores} GB"
+
+
 @contextmanager
-def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
-    """Connect to the cluster that was asked for, if any; each of SLURM's jobs gets ``cores``."""
+def _cluster(arguments: argparse.Namespace, *, cores: int, limit_mb: int | None) -> Iterator[Any]:
+    """Connect to the cluster that was asked for, if any.
+
+    Each of SLURM's jobs gets ``cores``, and memory for a run of up to ``limit_mb`` on each.
+    """
     if arguments.scheduler and arguments.slurm:
         raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
+    if arguments.scheduler and arguments.workers is not None:
+        raise InputError(
+            COMMAND_LINE,
+            "--scheduler and --workers must not be given together: the cluster has its workers",
+        )
     if not arguments.scheduler and not arguments.slurm:
         yield None
         return
@@ -207,12 +234,13 @@ def _cluster(arguments: argparse.Namespace, *, cores: int) -> Iterator[Any]:
         return
     if find_spec("dask_jobqueue") is None:
         raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
+    import dask
     from dask_jobqueue.slurm import SLURMCluster
 
+    configured = dask.config.get("jobqueue.slurm.memory", default=None)
+    memory = job_memory(cores, limit_mb=limit_mb, configured=configured)
     # Each job is one worker with room for one race, or one trial.
-    with SLURMCluster(
-        queue=arguments.slurm, cores=cores, processes=1, memory=f"{2 * cores} GB"
-    ) as cluster:
+    with SLURMCluster(queue=arguments.slurm, cores=cores, processes=1, memory=memory) as cluster:
         cluster.scale(jobs=arguments.workers or 1)
         with Client(cluster) as client:
             yield client
@@ -233,6 +261,7 @@ def check(arguments: argparse.Namespace) -> ExitCode | None:
     _print_notes(scenario_file)
     print(_summary(scenario_file))
     _note_missing_files(scenario_file)
+    _note_short_grace(scenario_file)
     with _apart(scenario_file, workers=arguments.workers) as facade:
         print(f"\n{facade.schedule}\n", flush=True)
         return None if facade.check() else ExitCode.TARGET_FAILS
@@ -251,11 +280,20 @@ def _note_missing_files(scenario_file: ScenarioFile) -> None:
             print(f"note: {len(missing):,} {which} are not files; the first is {missing[0]}")
 
 
+def _note_short_grace(scenario_file: ScenarioFile) -> None:
+    """Say how AClib's wrappers get the time that many of them need when they are stopped."""
+    if isinstance(scenario_file.reader, AclibResult) and "grace" not in scenario_file.options:
+        print(
+            f"note: a run that is stopped is killed {TrackLimits.grace:g} s after SIGTERM; "
+            f"--grace {WRAPPERS_GRACE:g} leaves AClib's wrappers the time to remove their files"
+        )
+
+
 def _summary(scenario_file: ScenarioFile) -> str:
     """Return what was read, in a few lines."""
-    space, cutoff = scenario_file.space, scenario_file.cutoff
+    space, cutoff, clock = scenario_file.space, scenario_file.cutoff, scenario_file.clock
     default = dict(space.get_default_configuration())
-    goal = f"{scenario_file.clock} time" if scenario_file.racing else "cost"
+    goal = f"{clock} time" if scenario_file.racing else "cost"
     budget = {
         "trials": scenario_file.n_trials,
         "s of wall time": scenario_file.walltime_limit,
@@ -263,7 +301,7 @@ def _summary(scenario_file: ScenarioFile) -> str:
     }
     lines = {
         "scenario": f"{scenario_file.path} ({scenario_file.format})",
-        "minimised": goal if cutoff is None else f"{goal}, cutoff {cutoff:g} s",
+        "minimised": goal if cutoff is None else f"{goal}, cutoff {cutoff:g} s of {clock} time",
         "space": f"parameters: {len(space)}, conditions: {len(space.conditions)}, "
         f"forbidden: {len(space.forbidden_clauses)}",
         "instances": _first_of(scenario_file.instances),

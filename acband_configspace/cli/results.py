@@ -17,6 +17,8 @@ from acband_configspace.running.race import ScriptReport
 ABORT = "ABORT"
 #: How the report of a run begins that said so.
 SAID_ABORT = f"the target said {ABORT}"
+#: The exit codes of a run that came to its end, if what it prints says how it went.
+ANY_CODE = tuple(range(256))
 
 _STATUSES = {
     **dict.fromkeys(("SAT", "SATISFIABLE", "UNSAT", "UNSATISFIABLE", "SUCCESS", "OK"), "SUCCESS"),
@@ -53,7 +55,8 @@ def _crash(reason: str) -> ScriptReport:
 class AclibResult:
     """The result lines of ParamILS, SMAC and AClib: fields with commas, or AClib2's JSON.
 
-    The cost is the run time, or with ``quality`` the quality. The last such line counts.
+    The cost is the run time, or with ``quality`` the quality, even that of a run that met its
+    cutoff. The last such line counts.
     """
 
     quality: bool = False
@@ -101,6 +104,8 @@ class AclibResult:
         if runtime is not None and not 0 <= runtime < math.inf:
             runtime = None  # a wrapper may not know it, if the quality is what counts
         cost = quality if self.quality else runtime
+        if self.quality and status == "TIMEOUT" and cost is not None and math.isfinite(cost):
+            status = "SUCCESS"  # it ran until it was told to stop, and this is what it has found
         if status == "SUCCESS" and (cost is None or not math.isfinite(cost)):
             which = "quality" if self.quality else "run time"
             return _crash(f"the {which} is not a number in {text!r}")

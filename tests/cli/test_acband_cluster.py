@@ -28,11 +28,15 @@ def test_a_run_on_a_cluster(
     assert "As a command line:" in capsys.readouterr().out
 
 
-def test_scheduler_and_slurm_are_two_things(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("more", [["--slurm"], ["--workers", "2"]], ids=["slurm", "workers"])
+def test_what_does_not_go_with_a_scheduler_is_refused(
+    more: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = MINISAT_COST_TOML[: MINISAT_COST_TOML.index("[instances]")] + "[budget]\ntrials = 9\n"
     (tmp_path / "scenario.toml").write_text(text)
-    assert main(["run", ".", "--scheduler", "tcp://x:1", "--slurm"]) == 2
-    assert "must not be given together" in capsys.readouterr().err
+    assert main(["run", ".", "--scheduler", "tcp://x:1", *more]) == 2
+    assert f"--scheduler and {more[0]} must not be given together" in capsys.readouterr().err

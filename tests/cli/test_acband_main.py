@@ -150,6 +150,33 @@ def test_a_program_that_is_not_there(
     assert "no-such-program" in capsys.readouterr().out
 
 
+def test_check_names_the_clock_of_the_cutoff(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, 'echo "${1#--x=}"\n')
+    assert main(["check", path, "--cutoff", "5"]) == 0
+    told = capsys.readouterr().out
+    assert "cost, cutoff 5 s of wall time" in told
+    assert "--grace" not in told
+
+
+def test_check_says_what_aclibs_wrappers_need_to_clean_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_script(tmp_path / "wrapper", "#!/bin/sh\necho 'Result for SMAC: SUCCESS, 0, 0, 1, 0'\n")
+    (tmp_path / "p.pcs").write_text("a [0,1][0.5]\n")
+    (tmp_path / "scenario.txt").write_text(
+        "algo = ./wrapper\nrun_obj = quality\nruncount_limit = 60\nparamfile = p.pcs\n"
+        "deterministic = 0\n"
+    )
+    note = "--grace 1.5 leaves AClib's wrappers the time to remove their files"
+    main(["check", "scenario.txt"])
+    assert note in capsys.readouterr().out
+    main(["check", "scenario.txt", "--grace", "1.5"])
+    assert note not in capsys.readouterr().out
+
+
 def test_abort_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,6 +135,18 @@ def test_quality(folder: Path) -> None:
     assert scenario.par == 1.0
 
 
+@pytest.mark.parametrize("objective", ["runtime", "quality"])
+def test_the_cutoff_is_cpu_time_there(objective: str, folder: Path) -> None:
+    assert read(folder, SCENARIO.replace("runtime", objective)).clock == "cpu"
+
+
+def test_seeds_beside_instances_are_not_used(folder: Path) -> None:
+    scenario = read(folder, SCENARIO + "instance_seed_file = seeds.txt\n")
+    assert len(scenario.instances or ()) == 3
+    note = "scenario.txt:20: instance_seed_file is read, but seeds are chosen here"
+    assert any(told.endswith(note) for told in scenario.notes)
+
+
 def test_overrides_and_the_call_format_of_aclib2(folder: Path) -> None:
     scenario = read(folder, **{"cutoff-time": "2", "call_format": "aclib2", "k": "3"})
     assert scenario.cutoff == 2.0
@@ -159,6 +171,7 @@ def test_an_initial_incumbent_is_given(text: str, folder: Path) -> None:
         ("execdir = .", "execdir = nowhere", 3, "execdir: there is no folder"),
         ('"my wrapper.py"', '"my wrapper.py', 2, "algo cannot be read: No closing quotation"),
         ("execdir = .", "execdir", 3, "must be 'key = value'"),
+        ("instance_file", "instance_seed_file", 14, "instance_seed_file is not supported"),
     ],
 )
 def test_errors_name_the_line(old: str, new: str, line: int, message: str, folder: Path) -> None:

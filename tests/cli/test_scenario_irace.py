@@ -145,3 +145,29 @@ def test_aclib_wrappers_are_called_by_their_switches(folder: Path) -> None:
     scenario = read(folder, SCENARIO + "aclib = 1\n")
     words = scenario.line.words({"a": "x", "b": 0.5}, "t1", 9, None)
     assert words[-5:] == ["--config", "---a", "x", "---b=", "0.5"]
+
+
+def test_an_explicitly_empty_folder_is_not_the_default_one(folder: Path) -> None:
+    """The instances of a list are relative to the folder, if there is one."""
+    (folder / "list.txt").write_text("i1\n")
+    listed = SCENARIO + 'trainInstancesFile = "list.txt"\n'
+    own = 'trainInstancesDir = "./Instances"\n'
+    assert own in listed
+    for line, instance in (
+        ('trainInstancesDir = ""\n', "i1"),
+        ("trainInstancesDir = NULL\n", "./Instances/i1"),
+        ("", "./Instances/i1"),
+    ):
+        assert read(folder, listed.replace(own, line)).instances == (instance,)
+
+
+def test_where_irace_4_would_cap_a_note_says_so(folder: Path) -> None:
+    text = SCENARIO.replace("maxExperiments = 500", "maxTime = 900\nboundMax = 5")
+    scenario = read(folder, text)
+    assert (scenario.racing, scenario.clock) == (False, "wall")
+    [note] = [note for note in scenario.notes if "irace 4 caps the runs" in note]
+    assert "scenario.txt:10: " in note
+    for told in ("capping = 0\n", "capping = 1\n"):
+        scenario = read(folder, text + told)
+        assert not [note for note in scenario.notes if "irace 4" in note]
+    assert (scenario.racing, scenario.clock) == (True, "cpu")

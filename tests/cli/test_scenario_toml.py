@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from ConfigSpace import ConfigurationSpace
+from dask.utils import parse_bytes
 
+from acband_configspace.cli.commands import job_memory
 from acband_configspace.cli.errors import InputError
 from acband_configspace.cli.facade import make_facade, runs_at_a_time
 from acband_configspace.cli.main import main
@@ -104,6 +106,35 @@ def test_trials_are_a_limit_beside_a_time_limit(tmp_path: Path) -> None:
     assert make_facade(timed, tmp_path / "timed").intensifier.trial_limit == math.inf
 
 
+@pytest.mark.parametrize(
+    ("objective", "clock"), [("cost", "wall"), ("wall time", "wall"), ("cpu time", "cpu")]
+)
+def test_the_cutoff_is_cpu_time_only_if_that_is_minimised(
+    objective: str, clock: str, tmp_path: Path
+) -> None:
+    assert read(tmp_path, SMALL, minimise=objective, cutoff="5").clock == clock
+
+
+def test_what_aclibs_wrappers_exit_with_says_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, SMALL).success_codes == (0,)
+    assert read(tmp_path, SMALL, result="aclib").success_codes == tuple(range(256))
+    assert read(tmp_path, SMALL, result="aclib", success="[0, 10]").success_codes == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("memory", "configured", "least"),
+    [("6000", None, 24e9), ("6000", "9 GB", 24e9), (None, "9 GB", 9e9), (None, None, 8e9)],
+)
+def test_a_job_has_memory_for_a_run_on_each_core(
+    memory: str | None, configured: str | None, least: float, tmp_path: Path
+) -> None:
+    racing = SMALL.replace('"cost"', '"wall time"\ncutoff = 1')
+    scenario = read(tmp_path, racing, k="4", **({"memory": memory} if memory else {}))
+    cores = runs_at_a_time(scenario)
+    asked = job_memory(cores, limit_mb=scenario.memory_limit, configured=configured)
+    assert least <= parse_bytes(asked) < 1.2 * least
+
+
 def test_how_a_cost_is_read(tmp_path: Path) -> None:
     assert read(tmp_path, SMALL).reader == LastNumber()
     assert read(tmp_path, SMALL, pattern="'c=(.*)'").reader == PatternResult("c=(.*)")
@@ -142,6 +173,10 @@ def test_a_space_in_a_file(tmp_path: Path) -> None:
         ("range", "rnage", 5, "x: unknown key 'rnage'; did you mean 'range'?"),
         ("default = 0.5", "default = 5", 5, "default of x must lie in [0, 1] but is 5"),
         ("default = 0.5", "when = 'y == 1'", 5, "'y' is not a parameter of this file"),
+        ("default = 0.5", 'log = "false"', 5, "x: log must be true or false but got 'false'"),
+        ("default = 0.5", "ordered = true", 5, "x: ordered must not be given beside range"),
+        ("range = [0.0, 1.0]", "values = [0.5], log = true", 5, "x: log must not be given beside"),
+        ("range = [0.0, 1.0]", "values = [0.5], ordered = 1", 5, "true or false but got 1"),
         ('minimise = "cost"', 'minimise = "cost"\npattern = "("', 4, "not a regular expression"),
         ('minimise = "cost"', 'minimise = "cost"\nsuccess = [256]', 4, "exit codes of 0 to 255"),
         ('minimise = "cost"', 'minimise = "cost"\ntrials = 3', 4, "belongs to [budget] trials"),

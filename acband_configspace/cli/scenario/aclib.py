@@ -38,6 +38,7 @@ _KEYS = {
     "runcount_limit": ("ta_run_limit", "total-num-runs-limit", "number-of-runs-limit", "trials"),
     "paramfile": ("pcs_fn", "pcs-file", "param-file"),
     "instance_file": ("instances", "train_inst_fn", "instance-train-file"),
+    "instance_seed_file": (),
     "test_instance_file": ("test-instances", "test_inst_fn"),
     "feature_file": ("instance_feature_file", "feature_fn"),
     "cost_for_crash": (),
@@ -51,7 +52,7 @@ _ALIASES = {plain_key(word): key for key, others in _KEYS.items() for word in (k
 #: Keys that AClib's scenarios may have, about things that do not exist here.
 _UNUSED = (
     "validation", "abort_on_first_run_crash", "check_instances_exist", "check-instances-exist",
-    "adaptive-capping", "capping", "hydra_iterations", "instance_seed_file",
+    "adaptive-capping", "capping", "hydra_iterations",
     "intensification_percentage", "iteration_limit", "limit_resources", "maxR", "minR",
     "multi_objectives", "obj", "output_level", "pca_dim", "rand_prob", "rf_num_trees",
     "save_results_instantly", "shared_model", "shared-model-mode", "transform_y",
@@ -60,6 +61,7 @@ _UNUSED = (
 )  # fmt: skip
 _NOT_NEEDED = {
     "feature_file": "features are not used",
+    "instance_seed_file": "seeds are chosen here",
     "always_race_default": "the default always races here",
 }
 KEYS = frozenset(_ALIASES)
@@ -73,6 +75,7 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     unused = {plain_key(word) for word in _UNUSED}
     given = Assignments(path, folders, assignments, overrides, aliases=_ALIASES, unused=unused)
     quality = given.choice("run_obj", ("runtime", "quality")) == "quality"
+    _refuse_seeds_alone(given)
     paths = (given.file(key) for key in ("instance_file", "test_instance_file"))
     train, test = (None if path is None else listed_instances(path) for path in paths)
     space = read_space(given.existing("paramfile", given.required("paramfile").value))
@@ -88,6 +91,7 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
         instances=None if train is None else tuple(instance.name for instance in train),
         test_instances=None if test is None else tuple(instance.name for instance in test),
         racing=not quality,
+        clock="cpu",  # as AClib defines the cutoff, whatever is minimised
         par=_par(given, quality),
         cutoff=given.number("cutoff_time"),
         memory_limit=given.whole("memory_limit"),
@@ -101,6 +105,16 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
         keys=tuple(_KEYS),
         **given.common(),
     )
+
+
+def _refuse_seeds_alone(given: Assignments) -> None:
+    """Refuse ParamILS's list of instances with their seeds in place of one of instances."""
+    found = given.get("instance_seed_file")
+    if found is not None and given.get("instance_file") is None:
+        raise InputError(
+            found.place,
+            f"{found.key} is not supported: list the instances, without seeds, in an instance_file",
+        )
 
 
 def _line(given: Assignments, instances: list[ListedInstance]) -> CommandLine:

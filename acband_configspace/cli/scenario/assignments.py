@@ -12,6 +12,7 @@ from typing import Any
 
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
 from acband_configspace.cli.files import locate, meaningful_lines, unquoted
+from acband_configspace.cli.results import ANY_CODE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -102,7 +103,7 @@ class Assignments:
         """Return what a scenario has in each of these formats."""
         return {
             "path": self.path,
-            "success_codes": tuple(range(256)),  # what a run prints says how it went
+            "success_codes": ANY_CODE,
             "seed": self.whole("seed") or 0,
             "options": self._options,
             "option_places": dict.fromkeys(self._options, COMMAND_LINE),
@@ -116,6 +117,10 @@ class Assignments:
             return None
         text = unquoted(assignment.value)
         return replace(assignment, value=text) if text else None
+
+    def is_given(self, key: str) -> bool:
+        """Return whether a key was given anything, be it an empty text; R's NULL is nothing."""
+        return key in self._found and self._found[key].value not in ("NULL", "NA")
 
     def place(self, key: str) -> Place:
         """Return where a key is, or should be."""

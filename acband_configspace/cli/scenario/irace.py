@@ -88,6 +88,7 @@ def _scenario(given: Assignments) -> ScenarioFile:
     space, digits, configurations = _space(given)
     bound = given.number("boundMax")
     capping = given.truth("capping", default=False) and bound is not None
+    _note_capping(given)
     reader: ResultReader = IraceResult(bound if capping else None)
     if aclib := given.truth("aclib", default=False):
         reader = AclibResult(quality=not capping)
@@ -100,6 +101,7 @@ def _scenario(given: Assignments) -> ScenarioFile:
         instances=tuple(instance.name for instance in train),
         test_instances=None if test is None else tuple(instance.name for instance in test),
         racing=capping,
+        clock="cpu" if capping else "wall",
         par=max(1.0, given.number("boundPar") or 1.0),
         cutoff=bound,
         deterministic=given.truth("deterministic", default=False),
@@ -110,6 +112,16 @@ def _scenario(given: Assignments) -> ScenarioFile:
         keys=_USED,
         **given.common(),
     )
+
+
+def _note_capping(given: Assignments) -> None:
+    """Say which version of irace is followed where they do not agree."""
+    bounded = given.number("boundMax") is not None and given.number("maxTime") is not None
+    if bounded and not given.is_given("capping"):
+        given.notes.append(
+            f"{given.place('boundMax')}: with boundMax and maxTime irace 4 caps the runs; acband, "
+            "like irace 3.5, does so only with capping = 1, and minimises the cost without it"
+        )
 
 
 def _space(
@@ -162,7 +174,8 @@ def _configurations(given: Assignments) -> Iterator[tuple[dict[str, str], Place]
 def _instances(given: Assignments, which: str) -> list[ListedInstance] | None:
     listed, key = given.file(f"{which}InstancesFile"), f"{which}InstancesDir"
     name = given.text(key)
-    if not name and which == "train" and locate("Instances", given.folders).is_dir():
+    is_default = which == "train" and not given.is_given(key)
+    if is_default and locate("Instances", given.folders).is_dir():
         name = "./Instances"  # irace's default
     if listed is not None:
         found = listed_instances(listed, comments=True)

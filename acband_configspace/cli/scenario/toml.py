@@ -21,6 +21,7 @@ from acband_configspace.cli.command_lines import (
 from acband_configspace.cli.errors import COMMAND_LINE, InputError, Place, suggestion
 from acband_configspace.cli.files import found_instances, locate, read_text
 from acband_configspace.cli.results import (
+    ANY_CODE,
     AclibResult,
     IraceResult,
     LastNumber,
@@ -152,19 +153,19 @@ def _scenario(given: _Tables) -> ScenarioFile:
     racing = objective != "cost"
     crash = given.read("target", "crash_cost", number)
     output = given["run"].get("output")
-    space = _space(given)
+    space, reader = _space(given), _result(given, racing)
     return ScenarioFile(
         path=given.path,
         format="toml",
         line=_line(given, space),
         space=space,
-        reader=_result(given, racing),
-        success_codes=given.read("target", "success", _exit_codes) or (0,),
+        reader=reader,
+        success_codes=given.read("target", "success", _exit_codes) or _usual_codes(reader),
         directory=_directory(given),
         instances=_instances(given, "train"),
         test_instances=_instances(given, "test"),
         racing=racing,
-        clock="wall" if objective == "wall time" else "cpu",
+        clock="cpu" if objective == "cpu time" else "wall",
         par=given.read("target", "par", number, at_least=1) or 10.0,
         cutoff=given.read("target", "cutoff", seconds),
         memory_limit=given.read("target", "memory", whole, at_least=1),
@@ -241,6 +242,11 @@ def _exit_codes(name: str, value: object, place: Place) -> tuple[int, ...]:
     if not found or max(found) > 255:
         raise InputError(place, f"{name} must be exit codes of 0 to 255 but got {codes}")
     return found
+
+
+def _usual_codes(reader: ResultReader | None) -> tuple[int, ...]:
+    """Return the exit codes of success: AClib's wrappers may exit with their solver's."""
+    return ANY_CODE if isinstance(reader, AclibResult) else (0,)
 
 
 def _result(given: _Tables, racing: bool) -> ResultReader | None:

@@ -133,15 +133,25 @@ def _parameter(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
             raise InputError(place, f"{name}: unknown key {key!r}{suggestion(key, _KEYS)}")
     if ("values" in value) is ("range" in value):
         raise InputError(place, f"{name} must have either values or a range")
-    default = value.get("default")
-    if "values" in value:
-        values = value["values"]
-        if not isinstance(values, list):
-            raise InputError(place, f"{name}: values must be a list but got {values!r}")
-        kind: Kind = "ordinal" if value.get("ordered") else "categorical"
-        chosen = tuple(_as_text(v) for v in values)
-        return Parameter(name, kind, chosen, default=_as_text(default), place=place)
-    bounds = value["range"]
+    for key, other in (("log", "values"), ("ordered", "range")):
+        if key in value and other in value:
+            raise InputError(place, f"{name}: {key} must not be given beside {other}")
+        if not isinstance(value.get(key, False), bool):
+            raise InputError(place, f"{name}: {key} must be true or false but got {value[key]!r}")
+    return (_choice if "values" in value else _number)(name, value, place)
+
+
+def _choice(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
+    values = value["values"]
+    if not isinstance(values, list):
+        raise InputError(place, f"{name}: values must be a list but got {values!r}")
+    kind: Kind = "ordinal" if value.get("ordered") else "categorical"
+    chosen = tuple(_as_text(v) for v in values)
+    return Parameter(name, kind, chosen, default=_as_text(value.get("default")), place=place)
+
+
+def _number(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
+    bounds, default = value["range"], value.get("default")
     if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):
         raise InputError(place, f"{name}: range must be two numbers but got {bounds!r}")
     if default is not None and not _is_number(default):
@@ -152,7 +162,7 @@ def _parameter(name: str, value: Mapping[str, Any], place: Place) -> Parameter:
         "integer" if integer else "real",
         bounds=(bounds[0], bounds[1]),
         default=default,
-        log=bool(value.get("log", False)),
+        log=value.get("log", False),
         place=place,
     )
 

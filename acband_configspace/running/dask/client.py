@@ -22,6 +22,7 @@ from distributed import Client, KilledWorker
 
 from acband_configspace.running.dask.worker import (
     CLOSING_NOTE,
+    NotSetUpError,
     RacePlugin,
     cancel_races,
     make_task,
@@ -46,7 +47,7 @@ class Failure(enum.Enum):
     WORKER_DIED = "worker died"
     """While it ran, and maybe because it did."""
     TASK_LOST = "task lost"
-    """The cluster has forgotten it: the scheduler was restarted, or the client was."""
+    """The cluster has forgotten it, or the run: the scheduler was restarted, or the client was."""
     WORKER_UNFIT = "worker unfit"
     """This worker cannot run races: it is closing, or has other packages than we have."""
     TARGET_UNFIT = "target unfit"
@@ -83,6 +84,8 @@ class ClusterClient:
         self._client: Any = client  # it is only typed in part
         self._plugin = plugin
         self._is_set_up = False
+        self._is_proven = False
+        """Whether a race was reported since the workers were set up, so that this has worked."""
         self._tasks: dict[str, _Task] = {}
         self._arrived: SimpleQueue[Arrival] = SimpleQueue()
 
@@ -142,6 +145,7 @@ class ClusterClient:
                     raise
                 time.sleep(SETUP_INTERVAL)
         self._is_set_up = True
+        self._is_proven = False
         return True
 
     def send(self, race: StartRace, worker: str) -> None:
@@ -167,8 +171,9 @@ class ClusterClient:
         """
         try:
             self._arrived.put(Arrival(key, done=await future))
+            self._is_proven = True
         except Exception as error:  # the task's, or Dask's, which has many
-            self._arrived.put(Arrival(key, failure=_meaning_of(error), error=error))
+            self._arrived.put(Arrival(key, failure=self._meaning_of(error), error=error))
 
     def wait(self, patience: float) -> list[Arrival]:
         """Return what has become of tasks; wait for one of them to end if none has."""
@@ -219,12 +224,15 @@ class ClusterClient:
         except Exception as error:  # a worker is dying: its racers die with it
             logger.warning("Some workers could not be told that the run is over: %s", error)
 
-
-def _meaning_of(error: Exception) -> Failure:
-    if isinstance(error, (KilledWorker, SupervisorDiedError)):
-        return Failure.WORKER_DIED
-    if isinstance(error, CancelledError):
-        return Failure.TASK_LOST
-    if isinstance(error, TargetLoadError):
-        return Failure.TARGET_UNFIT
-    return Failure.WORKER_UNFIT
+    def _meaning_of(self, error: Exception) -> Failure:
+        if isinstance(error, (KilledWorker, SupervisorDiedError)):
+            return Failure.WORKER_DIED
+        if isinstance(error, CancelledError):
+            return Failure.TASK_LOST
+        if isinstance(error, NotSetUpError) and self._is_proven:
+            # A scheduler that was restarted while no task was out shows in no other way. If there
+            # was no report since we last set up the workers, doing so again would not help.
+            return Failure.TASK_LOST
+        if isinstance(error, TargetLoadError):
+            return Failure.TARGET_UNFIT
+        return Failure.WORKER_UNFIT

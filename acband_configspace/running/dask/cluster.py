@@ -72,8 +72,8 @@ class RaceCluster:
     again elsewhere. A race that was there when three workers died is reported as crashed; after
     the first time it runs alone on a worker, so that it takes no other race with it.
 
-    Workers that cannot run races, such as those without this package, get none and are named in a
-    warning.
+    Workers that cannot run races, such as those without this package, are named in a warning and
+    tried again after a minute, then after two, and so on.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class RaceCluster:
         SchedulerLostError
             If the connection to the scheduler is lost for good.
         TargetLoadError
-            If a worker cannot load the target.
+            If a worker cannot load the target, and none has run a race before.
         """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         slots = self._placement.slots
@@ -221,7 +221,7 @@ class RaceCluster:
         if known is not None:
             for arrival in self._client.wait(0.0):  # what a worker reported before it died counts
                 self._take_in(arrival)
-            for worker in self._placement.update(*known):
+            for worker in self._placement.update(*known, now=self._last_look):
                 self._lose_worker(worker)
             self._check_unused()
 
@@ -300,18 +300,24 @@ class RaceCluster:
         race = self._sent.get(arrival.key)
         if race is None:  # it was given up before
             return
+        assert race.worker is not None, "what was sent is on a worker"
         if arrival.done is not None:
             self._forget(race)
             self._note_time(arrival.done)
+            self._placement.trust(race.worker)
             self._reports.append(opened(arrival.done, race.key))
-        elif arrival.failure is Failure.TARGET_UNFIT:
+            return
+        if arrival.failure is Failure.TARGET_UNFIT and self._mean_seconds is None:
             assert arrival.error is not None
             raise arrival.error
-        else:
-            if arrival.failure is Failure.WORKER_UNFIT and race.worker is not None:
-                logger.warning("Worker %s gets no more races: %s", race.worker, arrival.error)
-                self._placement.exclude(race.worker, str(arrival.error))
-            self._take_back(race, counts=arrival.failure is Failure.WORKER_DIED)
+        # Once there has been a report the target can be loaded: elsewhere, if not there.
+        if arrival.failure in (Failure.WORKER_UNFIT, Failure.TARGET_UNFIT):
+            self._exclude(race.worker, str(arrival.error))
+        self._take_back(race, counts=arrival.failure is Failure.WORKER_DIED)
+
+    def _exclude(self, worker: str, why: str) -> None:
+        seconds = self._placement.exclude(worker, why, now=time.monotonic())
+        logger.warning("Worker %s gets no more races for %.0f seconds: %s", worker, seconds, why)
 
     def _take_back(self, race: _RaceInProgress, *, counts: bool) -> None:
         """Put a race back to the head of the queue, unless there is no point in trying again."""

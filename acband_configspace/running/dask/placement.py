@@ -5,6 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+#: Seconds that a worker which could not run a race gets no other: it may lack processes or
+#: descriptors for a moment. Twice as many each time that it fails again.
+EXCLUSION_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Why a worker gets no races, and until when by the caller's clock."""
+
+    why: str
+    until: float
+
 
 @dataclass
 class WorkerLoad:
@@ -15,6 +27,10 @@ class WorkerLoad:
     """How many racers it runs at once."""
     usable: bool = True
     """Whether it takes new races: not if it is paused, retiring, or has failed to run one."""
+    exclusion: Exclusion | None = None
+    """If it has failed to run one: why, and until when that counts."""
+    failures: int = 0
+    """How often it was excluded since it has last run a race."""
     races: dict[int, int] = field(default_factory=dict)
     """By number, the races that were sent to it and are not over: how many racers each has."""
     reserved_for: int | None = None
@@ -32,34 +48,57 @@ class Placement:
     def __init__(self, racers: int) -> None:
         self._racers = racers
         self._workers: dict[str, WorkerLoad] = {}
-        self.unfit: dict[str, str] = {}
-        """Why workers get no more races, by their addresses."""
 
     @property
     def slots(self) -> int:
         """How many racers the usable workers run at once."""
         return sum(worker.threads for worker in self._usable())
 
-    def update(self, threads: Mapping[str, int], running: Mapping[str, int]) -> list[WorkerLoad]:
+    @property
+    def unfit(self) -> dict[str, str]:
+        """Why workers get no races at present, by their addresses."""
+        return {
+            worker.address: worker.exclusion.why
+            for worker in self._workers.values()
+            if worker.exclusion is not None
+        }
+
+    def update(
+        self, threads: Mapping[str, int], running: Mapping[str, int], *, now: float
+    ) -> list[WorkerLoad]:
         """Take note of who is there, and who of them takes tasks; return those that are lost."""
         lost = [self._workers.pop(name) for name in list(self._workers) if name not in threads]
-        self.unfit = {name: why for name, why in self.unfit.items() if name in threads}
         for address, count in threads.items():
-            if address not in self._workers:
-                self._workers[address] = WorkerLoad(address, count)
-            fit = address in running and address not in self.unfit
-            self._workers[address].usable = fit
+            worker = self._workers.setdefault(address, WorkerLoad(address, count))
+            if worker.exclusion is not None and now >= worker.exclusion.until:
+                worker.exclusion = None
+            worker.usable = address in running and worker.exclusion is None
         return lost
 
-    def exclude(self, address: str, why: str) -> None:
-        """Send no more races to a worker, because it cannot run them."""
-        self.unfit[address] = why
+    def exclude(self, address: str, why: str, *, now: float) -> float:
+        """Send no races to a worker that could not run one; return for how many seconds.
+
+        What else it had at the time fails for the same reason, and does not count again.
+        """
+        worker = self._workers.get(address)
+        if worker is None:  # it is gone
+            return 0.0
+        if worker.exclusion is None:
+            seconds = EXCLUSION_SECONDS * 2.0**worker.failures
+            worker.exclusion = Exclusion(why, until=now + seconds)
+            worker.failures += 1
+            worker.usable = False
+        return worker.exclusion.until - now
+
+    def trust(self, address: str) -> None:
+        """Take note that a worker has run a race."""
         if address in self._workers:
-            self._workers[address].usable = False
+            self._workers[address].failures = 0
 
     def forgive(self) -> None:
-        """Give all workers another chance."""
-        self.unfit.clear()
+        """Give all workers another chance, from the next update on."""
+        for worker in self._workers.values():
+            worker.exclusion, worker.failures = None, 0
 
     def choose(self, n_racers: int, *, look_ahead: bool) -> WorkerLoad | None:
         """Return the worker for a race of so many racers, None if none has room.

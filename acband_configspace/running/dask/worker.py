@@ -49,6 +49,10 @@ class RacesClosedError(RuntimeError):
     """The race was not run to its end, because the worker or the run was closed."""
 
 
+class NotSetUpError(RacesClosedError):
+    """The worker does not know the run: the scheduler has not told it, or was started anew."""
+
+
 class SupervisorThread:
     """Lets several threads share a supervisor: one thread of its own talks to it.
 
@@ -309,7 +313,7 @@ def plugin_of_this_worker(run: str) -> RacePlugin:
     """Return the plugin of a run on the worker that this task is on."""
     plugin = get_worker().plugins.get(run)
     if not isinstance(plugin, RacePlugin):
-        raise RacesClosedError(f"{run} is not set up on this worker, or no longer")
+        raise NotSetUpError(f"{run} is not set up on this worker, or no longer")
     return plugin
 
 

@@ -330,6 +330,18 @@ def _total_memory_mb(processes: list[psutil.Process], *, proportional: bool) -> 
     total = 0
     for process in processes:
         with contextlib.suppress(psutil.Error):
-            memory = process.memory_full_info() if proportional else process.memory_info()
-            total += memory.pss if hasattr(memory, "pss") else memory.rss
+            total += _memory(process, proportional=proportional)
     return total / 2**20
+
+
+def _memory(process: psutil.Process, *, proportional: bool) -> int:
+    """Return the bytes that a process uses; its resident size if no more may be known.
+
+    Only Linux has proportional sizes, and it keeps those of some processes to itself: of a program
+    that may be executed but not read, for one.
+    """
+    if proportional and sys.platform == "linux":
+        with contextlib.suppress(psutil.AccessDenied):
+            memory = process.memory_full_info()
+            return int(memory.pss if hasattr(memory, "pss") else memory.rss)
+    return int(process.memory_info().rss)

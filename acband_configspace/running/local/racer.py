@@ -101,8 +101,11 @@ def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerPr
     if pid == 0:
         try:
             output, errors, result = (writing_end for _, writing_end in pipes)
-            for descriptor in (*private, *(reading_end for reading_end, _ in pipes)):
-                os.close(descriptor)
+            for descriptor in private:
+                with contextlib.suppress(OSError):  # a kqueue is not there after a fork
+                    os.close(descriptor)
+            for reading_end, _ in pipes:
+                os.close(reading_end)
             _leave_watcher(watcher, output=output, errors=errors)
             _perform(job, target, result, token)
         finally:
@@ -114,12 +117,13 @@ def launch(job: Job, target: LoadedTarget, *, private: Iterable[int]) -> RacerPr
 
 
 def _leave_watcher(watcher: int, *, output: int, errors: int) -> None:
+    # The watcher ignores it. Before there is a group, by which the watcher would signal us.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
     die_with_parent(watcher)  # which has one thread: the kernel means the thread that forked
     rename(os.path.basename(sys.executable))
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, destination in ((nothing, 0), (output, 1), (errors, 2)):
@@ -218,9 +222,9 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[RacerEnd, object]:
             status = End.CRASHED
             error = f"the function called sys.exit({description(leaving.code)})"
     except MemoryError:
-        status, error = End.MEMORY, traceback.format_exc()
+        status, error = End.MEMORY, _traceback()
     except BaseException:
-        status, error = End.CRASHED, traceback.format_exc()
+        status, error = End.CRASHED, _traceback()
     ended = time.monotonic()
     if isinstance(returned, float) and not math.isfinite(returned):
         status, error = End.CRASHED, f"the function returned {float(returned)}, which is not finite"
@@ -228,6 +232,18 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[RacerEnd, object]:
         with contextlib.suppress(OSError, ValueError, AttributeError):  # it may have closed it
             stream.flush()
     return RacerEnd(ended, status, error), returned
+
+
+def _traceback() -> str:
+    """Return the traceback of the exception that is being handled; of a long one, both ends.
+
+    Its message may be all that a solver has printed; the beginning says where it was raised.
+    """
+    text = traceback.format_exc()
+    if len(text) <= KEPT_BYTES:
+        return text
+    half = KEPT_BYTES // 2
+    return f"{text[:half]}\n[...]\n{text[-half:]}"
 
 
 # --- what it prints, and what that means ----------------------------------------------------
@@ -371,7 +387,7 @@ def read_by(
         if own_time is not None and not 0 <= own_time < math.inf:
             raise ValueError(f"runtime must be a number of seconds but got {own_time!r}")
     except (Exception, SystemExit):  # what the user's function does must not end the watcher
-        return None, f"read_result failed:\n{traceback.format_exc()}"
+        return None, f"read_result failed:\n{_traceback()}"
     return reported, None
 
 

@@ -45,6 +45,8 @@ from acband_configspace.running.race import RacerReport, TrackLimits
 
 #: Seconds that a racer's process group has to end before anything outside it is searched for.
 TERM_HEAD_START = 0.002
+#: Seconds between two looks whether a racer that was forked just now has its process group.
+GROUP_INTERVAL = 0.0002
 #: With clock="cpu", the most seconds between two looks at the CPU time of a racer's tree.
 CPU_INTERVAL = 0.05
 #: ... the least (a look takes 0.2 ms or so; in some places CPU time moves in larger steps) ...
@@ -155,7 +157,7 @@ class Watcher:
         deadline = patience_ends + process_tree.KILL_PATIENCE
         # Where orphans are not adopted they are lost from sight, so look before there are any.
         known = [] if process_tree.ADOPTS_ORPHANS else process_tree.descendants(os.getpid())
-        self._terminate_tree(run)
+        self._terminate_tree(run, until=patience_ends)
         while not self._await_end_of_all(run, until=patience_ends):
             everything = process_tree.descendants(os.getpid())
             if time.monotonic() > deadline:
@@ -167,8 +169,8 @@ class Watcher:
             process_tree.send_signal(known, signal.SIGKILL)
         return []
 
-    def _terminate_tree(self, run: RacerRun) -> None:
-        """Send SIGTERM to every process once.
+    def _terminate_tree(self, run: RacerRun, *, until: float) -> None:
+        """Send SIGTERM to every process once: some take a second one for an order to hurry.
 
         First to the racer's process group: that is one call, mostly reaches all of them, and
         spares the search for the others, which takes longer than ending.
@@ -176,6 +178,9 @@ class Watcher:
         told_group = None
         if run.exit_status is None:
             told_group = run.racer.pid
+            # One that was forked just now is still in our group, and ignores SIGTERM as we do.
+            while process_tree.group_of(told_group) == os.getpgrp() and time.monotonic() < until:
+                time.sleep(GROUP_INTERVAL)
             process_tree.signal_group(told_group, signal.SIGTERM)
             self._await_end_of_all(run, until=time.monotonic() + TERM_HEAD_START)
         if self._reap(run):
@@ -237,6 +242,8 @@ class RacerRun:
         self._cpu_used = 0.0
         self._started_at = time.time()
         self._started = time.monotonic()
+        self._cpu_look = self._started + self._cpu_interval()
+        """When the tree's CPU time is looked at next, whatever happens until then."""
         self._memory_look = self._started + MEMORY_INTERVAL
         self.racer = launch(order.job, target, private=private)
         self.streams = RacerStreams(
@@ -271,6 +278,7 @@ class RacerRun:
     def lower_limit(self, limit: float) -> None:
         """Another racer has finished in this time."""
         self._losing_time = min(self._losing_time, limit)
+        self._cpu_look = -math.inf  # it may be beyond that already
 
     def note_reaped(self, ended: Mapping[int, int]) -> None:
         """Take note of the wait statuses of processes below the watcher that have ended."""
@@ -294,26 +302,40 @@ class RacerRun:
             limit = self._limit if returned is None else returned - self._started + RETURN_PATIENCE
             waits.append(self._started + limit - now)
         else:
-            # With the threads that it has, the tree cannot use CPU time faster than on as many
-            # cores. It may start more of them, so not much later than if it used all cores.
-            n_cores = os.cpu_count() or 1
-            n_busy = max(1, min(self._cpu_clock.n_threads or n_cores, n_cores))
-            left = self._limit - self._cpu_used
-            waits.append(max(left / n_busy, LEAST_CPU_INTERVAL))
-            waits.append(max(left / n_cores, THREADS_INTERVAL))
-            waits.append(CPU_INTERVAL)
+            waits.append(self._cpu_look - now)
             waits.append(self._wall_deadline() - now)
         wait = min(waits, default=math.inf)
         return min(max(wait, 0.0), LONGEST_WAIT) if wait < math.inf else None
 
+    def _cpu_interval(self) -> float:
+        """Return for how many seconds the tree cannot use up its CPU time.
+
+        With the threads that it has, it cannot use it faster than on as many cores. It may start
+        more of them, so not for much longer than if it used all cores.
+        """
+        n_cores = os.cpu_count() or 1
+        n_busy = max(1, min(self._cpu_clock.n_threads or n_cores, n_cores))
+        left = self._limit - self._cpu_used
+        return min(
+            max(left / n_busy, LEAST_CPU_INTERVAL),
+            max(left / n_cores, THREADS_INTERVAL),
+            CPU_INTERVAL,
+        )
+
     def broken_limit(self) -> End | None:
-        """Return why the racer must be stopped now, if it must."""
+        """Return why the racer must be stopped now, if it must.
+
+        Called whenever anything happens, at each line that a racer prints, say: a look at the
+        whole tree takes too long for that.
+        """
         now = time.monotonic()
         if self._limits.clock == "wall":
             moment = self._returned or now
             too_long = moment - self._started >= self._limit or now - moment >= RETURN_PATIENCE
         else:
-            self._cpu_used = self._cpu_clock.look()
+            if now >= self._cpu_look:
+                self._cpu_used = self._cpu_clock.look()
+                self._cpu_look = time.monotonic() + self._cpu_interval()
             too_long = self._cpu_used > self._limit or now >= self._wall_deadline()
         if too_long:
             return End.LOST if self._losing_time <= self._cutoff else End.CUTOFF

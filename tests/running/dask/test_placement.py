@@ -9,7 +9,7 @@ from acband_configspace.running.dask.placement import Placement
 
 def _placement(racers: int = 2, **threads: int) -> Placement:
     placement = Placement(racers)
-    placement.update(threads, threads)
+    placement.update(threads, threads, now=0.0)
     return placement
 
 
@@ -90,11 +90,29 @@ def test_a_suspect_waits_for_a_worker_of_its_own() -> None:
 
 def test_workers_that_cannot_are_not_asked() -> None:
     placement = Placement(1)
-    placement.update({"paused": 1, "fit": 1, "unfit": 1}, {"fit": 1, "unfit": 1})
-    placement.exclude("unfit", "no package")
+    placement.update({"paused": 1, "fit": 1, "unfit": 1}, {"fit": 1, "unfit": 1}, now=0.0)
+    placement.exclude("unfit", "no package", now=0.0)
     assert placement.slots == 1
-    assert [worker.address for worker in placement.update({"paused": 1}, {"paused": 1})] == [
-        "fit",
-        "unfit",
-    ]
+    lost = placement.update({"paused": 1}, {"paused": 1}, now=1.0)
+    assert [worker.address for worker in lost] == ["fit", "unfit"]
+    assert placement.slots == 1
+
+
+def test_a_worker_that_could_not_is_asked_again_after_longer_and_longer() -> None:
+    """It may have lacked processes for a moment; or a package, which it lacks the next time."""
+    placement, there, now = _placement(1, worker=1), {"worker": 1}, 0.0
+    for seconds in (60.0, 120.0, 240.0):
+        assert placement.exclude("worker", "no more processes", now=now) == seconds
+        assert placement.exclude("worker", "nor for the next", now=now + 1) == seconds - 1
+        placement.update(there, there, now=now + seconds - 1)
+        assert placement.slots == 0
+        assert placement.unfit == {"worker": "no more processes"}
+        now += seconds
+        placement.update(there, there, now=now)
+        assert placement.slots == 1
+        assert not placement.unfit
+    placement.trust("worker")
+    assert placement.exclude("worker", "once more", now=now) == 60.0
+    placement.forgive()
+    placement.update(there, there, now=now)
     assert placement.slots == 1

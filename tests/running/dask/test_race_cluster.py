@@ -444,6 +444,56 @@ def test_a_target_that_cannot_be_loaded_is_an_error(
         _all_reports(races)
 
 
+def test_a_target_that_some_workers_can_load_runs_on_those(
+    cluster: Cluster,
+    open_cluster: Callable[..., RaceCluster],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What has run is no mistake of the target: one node lacks a library, say."""
+    no_licence = tmp_path / "no licence"
+
+    def load(file: str) -> Callable[[Any], None]:
+        if Path(file).exists():
+            raise ImportError("no licence here")
+        return lambda configuration: time.sleep(0.5)
+
+    class Licensed:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return load, (str(no_licence),)
+
+        def __call__(self, configuration: Any) -> None:
+            pass
+
+    cluster.have_workers(1)
+    races = open_cluster(Licensed(), racers=1)
+    races.start(RaceSpec("first", ({},)))
+    _all_reports(races)
+    no_licence.touch()  # where it is loaded it stays so
+    cluster.have_workers(1, 1)
+    for number in range(6):
+        races.start(RaceSpec(number, ({},)))
+    assert all(statuses(report) == ["finished"] for report in _all_reports(races).values())
+    assert "gets no more races for 60 seconds" in caplog.text
+    assert "no licence here" in caplog.text
+
+
+def test_a_cluster_that_has_forgotten_the_run_is_set_up_again(
+    cluster: Cluster,
+    open_cluster: Callable[..., RaceCluster],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As one has whose scheduler was restarted while no race was out."""
+    cluster.have_workers(1)
+    races = open_cluster(racers=1)
+    races.start(RaceSpec("before", _seconds(0)))
+    _all_reports(races)
+    cluster.client.unregister_worker_plugin(races._run)
+    races.start(RaceSpec("after", _seconds(0)))
+    assert statuses(_all_reports(races)["after"]) == ["finished"]
+    assert "gets no more races" not in caplog.text
+
+
 def test_no_worker_for_too_long_is_an_error(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:

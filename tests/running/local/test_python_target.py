@@ -114,6 +114,16 @@ def test_an_exception_is_a_crash_with_its_traceback() -> None:
     assert racer.output == "on the way\n"
 
 
+def test_of_a_long_message_both_ends_are_kept() -> None:
+    def fail(configuration: Mapping[str, Any]) -> None:
+        raise ValueError("begin " + "x" * 5_000_000 + " end")
+
+    racer = run_function(fail)
+    assert racer.status.value == "crashed"
+    assert len(racer.error or "") < 10_000
+    assert all(text in racer.error for text in ("in fail", "ValueError: begin x", "x end"))
+
+
 @pytest.mark.parametrize(
     ("function", "error"),
     [

@@ -290,6 +290,49 @@ def test_memory_limit_leaves_modest_racers_alone() -> None:
         assert statuses(race(track, {})) == ["finished"]
 
 
+def test_memory_counts_where_only_resident_sizes_can_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on macOS; on Linux those of programs that may be executed but not read."""
+
+    def deny(process: psutil.Process) -> None:
+        raise psutil.AccessDenied(process.pid)
+
+    monkeypatch.setattr(psutil.Process, "memory_full_info", deny)
+    resident = psutil.Process().memory_info().rss / 2**20
+    used = process_tree.used_memory_mb([os.getpid()], limit_mb=1.0)
+    assert used == pytest.approx(resident, rel=0.2)
+
+
+def test_a_racer_that_is_stopped_as_it_starts_does_not_use_up_the_grace() -> None:
+    """It can be told to end only once it has left the process group of its watcher."""
+    target = CommandTarget("sleep", to_arguments=lambda *_: ["60"])
+    others = set(psutil.Process().children())  # of earlier tests
+    with RaceTrack(target, slots=1, grace=5.0) as track:
+        [supervisor] = set(psutil.Process().children()) - others
+        [watcher] = watchers_of(supervisor)
+        for key in range(5):
+            watcher.suspend()
+            track.start(RaceSpec(key, ({},)))
+            time.sleep(0.1)
+            track.cancel(key)
+            time.sleep(0.1)  # it finds both orders when it goes on
+            watcher.resume()
+            [report] = track.wait(30)
+            assert statuses(report) == ["cancelled"]
+            assert report.racers[0].time < 4
+
+
+def test_a_racer_that_prints_all_the_time_is_held_to_its_cpu_time(
+    make_python_script: Callable[..., str],
+) -> None:
+    script = make_python_script("while True: print('more', flush=True)\n")
+    with RaceTrack(CommandTarget(script), slots=1, clock="cpu", cutoff=0.2) as track:
+        [racer] = race(track, {}).racers
+    assert racer.status.value == "cutoff"
+    assert 0.2 <= racer.cpu_time < 0.3
+
+
 def test_a_supervisor_that_is_told_to_end_ends_after_its_racers() -> None:
     """As all are that have the script's name: by ``pkill``, or a batch system."""
     target = CommandTarget("sleep", to_arguments=lambda *_: ["300"])

@@ -319,6 +319,7 @@ def test_a_racer_that_kills_its_watchers_has_crashed() -> None:
 def test_a_racer_that_cannot_be_started_at_the_moment_waits() -> None:
     others = set(psutil.Process().children())  # of earlier tests
     with RaceTrack(sleeper(), slots=1) as track:
+        race(track, *sleeps(0))  # then the watcher has all that it needs
         _, (watcher,) = below(others)
         soft, hard = watcher.rlimit(psutil.RLIMIT_NOFILE)
         watcher.rlimit(psutil.RLIMIT_NOFILE, (0, hard))
