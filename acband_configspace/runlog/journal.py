@@ -1,9 +1,11 @@
 """The journal of a run: a JSON line per finished race, on disk before the race is used.
 
 The first line says what run it is and how to build its engine again, a line per pass holds its
-plan, notes say the rest, all others are races. Every line ends with a checksum of itself. A
-process that is killed at any moment loses at most the line it was writing: an unterminated last
-line is dropped. Any other damage is refused by the number of the line, and the file is left alone.
+plan, notes say the rest, all others are races. A result that is told before the first race has a
+line of its own until the run begins with it: from then on it is in the first one. Every line ends
+with a checksum of itself. A process that is killed at any moment loses at most the line it was
+writing: an unterminated last line is dropped. Any other damage is refused by the number of the
+line, and the file is left alone.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from acband_configspace.runlog.records import (
     race_line,
     recorded_from,
     take_in,
+    told_line,
 )
 
 #: The name of the file in the directory of a run.
@@ -130,6 +133,10 @@ class Journal:
         self._append(race_line(record, new))
         self._races.add(record.id)
         self._configurations.update(new)
+
+    def add_told(self, trial: Mapping[str, Any]) -> None:
+        """Record a result that was told before the first race; :meth:`start` has it in its line."""
+        self._append(told_line(trial))
 
     def add_note(self, kind: str, **values: Any) -> None:
         """Record anything else.

@@ -170,6 +170,8 @@ class Recorded:
     races: Sequence[RaceRecord] = ()
     """In the order in which they ended."""
     notes: list[Note] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+    """Results that were told after the first line was written, and before the first race."""
 
     @cached_property
     def configurations(self) -> Mapping[int, Mapping[str, Any]]:
@@ -257,6 +259,11 @@ def race_line(record: RaceRecord, new: Mapping[int, Mapping[str, Any]]) -> dict[
 def _trial_as_json(trial: TrialRecord) -> list[Any]:
     values = [trial.end.value, trial.cost, trial.time, trial.cpu_time, trial.started]
     return [*values, short_info(trial.info)] if trial.info else values
+
+
+def told_line(trial: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line of a result that was told before the first race."""
+    return {"told": dict(trial)}
 
 
 def note_line(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -348,9 +355,11 @@ def recorded_from(line: Mapping[str, Any], races: Sequence[RaceRecord]) -> Recor
 
 
 def take_in(recorded: Recorded, line: Mapping[str, Any]) -> None:
-    """Add the plan or the note that a line holds; the races before it are there already."""
+    """Add the plan, told result or note of a line; the races before it are there already."""
     if "plan" in line:
         recorded.plans.append(_plan_from(line))
+    elif "told" in line:
+        recorded.told.append(dict(line["told"]))
     else:
         recorded.notes.append(_note_from(line, len(recorded.races)))
 

@@ -49,8 +49,9 @@ class Configurations:
         self._sampled: deque[tuple[Configuration, Hashable]] = deque()
         self._proposals = proposals
         self._uniform_share = getattr(proposals, "uniform_share", UNIFORM_SHARE_OF_OTHERS)
-        for configuration in map(self._in_our_space, given):
-            self._add(configuration, name_of_values(configuration))
+        for one in given:
+            own = in_space(space, one, what="additional_configs")
+            self._add(own, name_of_values(own))
         self.n_given = max(1, len(self))
         """How many were given, none of them counted twice; one, θ_0, if that is random."""
 
@@ -112,7 +113,7 @@ class Configurations:
         proposed = self._proposals.propose(self._drawn, known)
         if proposed is None:
             return False
-        proposed = self._in_our_space(proposed)
+        proposed = in_space(self._space, proposed, what="proposals")
         return self._add(proposed, name_of_values(proposed))
 
     def _batch(self) -> list[tuple[Configuration, Hashable]]:
@@ -126,20 +127,6 @@ class Configurations:
         values = compute_values(self._space, sampled)
         return list(zip(sampled, map(name_of_values, values), strict=True))
 
-    def _in_our_space(self, configuration: Configuration) -> Configuration:
-        """Return a user's configuration as one of our own space: a copy of it may not be equal."""
-        if configuration.config_space is self._space:
-            return configuration
-        try:
-            return Configuration(
-                self._space, values=dict(configuration), origin=configuration.origin
-            )
-        except (ValueError, KeyError) as error:
-            raise ValueError(
-                f"additional_configs must be of the scenario's space but got {configuration}: "
-                f"{error}"
-            ) from error
-
     def _add(self, configuration: Configuration, name: Hashable) -> bool:
         if name in self._numbers:
             return False
@@ -148,6 +135,20 @@ class Configurations:
         self._numbers[name] = len(self._drawn)
         self._drawn.append(configuration)
         return True
+
+
+def in_space(
+    space: ConfigurationSpace, configuration: Configuration, *, what: str
+) -> Configuration:
+    """Return a user's configuration as one of this very space: a copy of it may not be equal."""
+    if configuration.config_space is space:
+        return configuration
+    try:
+        return Configuration(space, values=dict(configuration), origin=configuration.origin)
+    except (ValueError, KeyError) as error:
+        raise ValueError(
+            f"{what} must be of the scenario's space but got {configuration}: {error}"
+        ) from error
 
 
 def from_json(

@@ -62,7 +62,13 @@ from acband_configspace.smac_plugin.scenario import (
     refuse_unsupported,
     validation_keys,
 )
-from acband_configspace.smac_plugin.validation import TestResults, Validation, rehearse, validate
+from acband_configspace.smac_plugin.validation import (
+    TestResults,
+    Validation,
+    idle_runner,
+    rehearse,
+    validate,
+)
 from acband_configspace.smac_plugin.warm_start import WarmStart, digest, earlier_results
 
 logger = logging.getLogger(__name__)
@@ -461,7 +467,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         They take turns, instance by instance, so that a machine that becomes slower does so for
         all; one that is there twice is run once. The arguments are those of :meth:`validate`.
         """
-        runner = self._idle_runner("validate")
+        runner = idle_runner(self._runner, "validate")
         space = self._scenario.configspace
         own = [one if isinstance(one, Configuration) else from_json(space, one) for one in configs]
         names = self._scenario.instances if instances is None else [str(i) for i in instances]
@@ -476,7 +482,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         Prints the command, the times, who was stopped and what is wrong; nothing is recorded.
         Returns whether all is in order.
         """
-        runner = self._idle_runner("check")
+        runner = idle_runner(self._runner, "check")
         racers = {"default": self._scenario.configspace.get_default_configuration()}
         # Not of those of the run, who may be proposed in view of races that are yet to come.
         drawn = Configurations(
@@ -493,13 +499,6 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             self._close_runner()
         print(report)
         return in_order
-
-    def _idle_runner(self, purpose: str) -> AbstractRunner:
-        if self._runner is None:
-            raise ValueError(f"target_function must be given to {purpose} but is None")
-        if self._runner.is_running() or self._runner._results_queue:
-            raise RuntimeError(f"{purpose} must wait until no trial is running")
-        return self._runner
 
     def _close_runner(self) -> None:
         if isinstance(self._runner, RaceRunner):
@@ -518,7 +517,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
 
     def _update_dependencies(self) -> None:
         self._runhistory = LinearRunHistory()
-        self._runhistory.number_of = lambda one: self.intensifier.configurations.number_of(one)
+        self._runhistory.number_of = lambda one: self.intensifier.number_of(one)
         if self._runner is None:
             self._runner = self._own_runner
         super()._update_dependencies()

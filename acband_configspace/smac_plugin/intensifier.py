@@ -43,6 +43,7 @@ from acband_configspace.smac_plugin.scenario import (
     trial_limit,
     validation_keys,
 )
+from acband_configspace.smac_plugin.told import Told
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
     cost_of,
@@ -218,13 +219,16 @@ class ACBandIntensifier(AbstractIntensifier):
         self._any_success = False
         self._first_reason: str | None = None
         self._lowest: float = math.inf
+        self._shown_at = (0, 0.0)
         self._said_finished = False
         self._taken: RaceRecord | None = None
         self._moment = (0, 0.0)
         self._asked: deque[Race] = deque()
-        self.told: list[ToldTrial] = []
+        self.told = Told()
         """Results that were known before the first race: their configurations take part."""
-        self._started = False
+        self.started = False
+        """Whether a trial was asked for: what is told from now on takes no part."""
+        self._completed: deque[PendingRace] = deque()
         self._torn_by: BaseException | None = None
         self._announced: set[int] = set()
         self._logged: set[str] = set()
@@ -289,12 +293,39 @@ class ACBandIntensifier(AbstractIntensifier):
 
     @property
     def trajectory(self) -> list[TrajectoryItem]:
-        """Who led from when, and at what cost, estimated by all that is known now."""
+        """Who led from when, and at what cost, estimated by all that is known now.
+
+        The last item is the incumbent, also if its race is not judged yet.
+        """
         if self._begun is not None:
             curve = estimated(self._begun.engine, self._leaders)
             for item, cost in zip(self._trajectory, curve, strict=False):
                 item.costs = [math.nan if cost.best is None else cost.best]
-        return self._trajectory
+        return [*self._trajectory, *self._shown_last()]
+
+    @property
+    def incumbents_changed(self) -> int:
+        """How often the incumbent has changed."""
+        return self._incumbents_changed + len(self._shown_last())
+
+    def _shown_last(self) -> list[TrajectoryItem]:
+        """Return the incumbent if its race is not judged yet: another may lead once it is."""
+        if not self._incumbents:
+            return []
+        (config,) = self._incumbents
+        id_ = self.runhistory.config_ids.get(config)
+        last = self._trajectory[-1:]
+        if id_ is None or [item.config_ids for item in last] == [[id_]]:
+            return []
+        n_trials, walltime = self._shown_at
+        return [
+            TrajectoryItem(
+                config_ids=[id_],
+                costs=[self._mean_cost(config)],
+                trial=max([n_trials, *(item.trial for item in last)]),
+                walltime=max([walltime, *(item.walltime for item in last)]),
+            )
+        ]
 
     def save(self, filename: str | Path) -> None:  # noqa: D102
         _ = self.trajectory  # whose costs are estimated when it is looked at
@@ -306,19 +337,29 @@ class ACBandIntensifier(AbstractIntensifier):
         The callback makes sure that SMAC asks only when there is a trial.
         """
         while self.fill():
-            self._started = True
+            self.started = True
             yield self.pending.pop()
 
     # --- the run -----------------------------------------------------------------------------
 
     @property
     def _run(self) -> _Begun:
-        # A plan that was looked at before there was a facade knew neither what the user adds
-        # nor what a run history holds.
-        if self._begun is None or self._begun.runhistory is not self._runhistory:
+        if self._begun is None:  # at first, and once more after results were told
+            self.begin(recorder=self._recorder)
+        elif self._begun.runhistory is not self._runhistory:
+            # A plan that was looked at before there was a facade knew neither what the user adds
+            # nor what a run history holds.
             self.begin()
         assert self._begun is not None
         return self._begun
+
+    def settle(self) -> None:
+        """Begin the run unless it has begun, with all that was told: numbers are as they stay."""
+        _ = self._run
+
+    def number_of(self, config: Configuration) -> int | None:
+        """Return the number of a configuration; None if it has none, or none yet."""
+        return None if self._begun is None else self._begun.configurations.number_of(config)
 
     @property
     def engine(self) -> Engine:
@@ -373,7 +414,7 @@ class ACBandIntensifier(AbstractIntensifier):
     def n_trials(self) -> float:
         """How many trials the races may have: what was told beforehand counts as run."""
         # What is known takes none of them, and is not planned for: races may not meet it.
-        return max(2, trial_limit(self._scenario) - (len(self.told) - self.n_warm))
+        return max(2, trial_limit(self._scenario) - self.told.n_counted)
 
     @property
     def trial_limit(self) -> float:
@@ -383,7 +424,7 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def n_warm(self) -> int:
         """How many results come from a warm start."""
-        return sum(told.warm for told in self.told)
+        return self.told.n_warm
 
     @property
     def n_finished(self) -> int:
@@ -405,8 +446,9 @@ class ACBandIntensifier(AbstractIntensifier):
         """
         self._recorder = recorder
         self._asked.clear()
-        self._started = recorded is not None and len(recorded.races) > 0
-        self._any_success = self._started  # a run of crashes alone is not continued
+        self._completed.clear()
+        self.started = recorded is not None and len(recorded.races) > 0
+        self._any_success = self.started  # a run of crashes alone is not continued
         configurations = Configurations(
             self._scenario.configspace, self._given(), seed=self._seed, proposals=self._proposals()
         )
@@ -422,7 +464,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 self._scenario.instances,
                 deterministic=self._scenario.deterministic,
                 seed=self._seed,
-                known=self._warm_keys(),
+                known=self._known_keys(configurations),
             ),
             draw=configurations.draw,
             limits=self._limits(recorded),
@@ -439,7 +481,11 @@ class ACBandIntensifier(AbstractIntensifier):
         pending = PendingRaces(configurations, history, engine.needs, told, racing=self.racing)
         self._begun = _Begun(engine, configurations, pending, self._runhistory)
         if recorder is not None and recorded is None:
-            recorder.begun()  # only now: what cannot be planned leaves no files behind
+            try:
+                recorder.begun()  # only now: what cannot be planned leaves no files behind
+            except BaseException:  # the journal does not have it: it has not begun
+                self._begun = None
+                raise
         self._record_plans()
 
     def _limits(self, recorded: Recorded | None) -> Limits:
@@ -467,6 +513,7 @@ class ACBandIntensifier(AbstractIntensifier):
         """Open the next race unless trials are waiting to be handed out; say whether any are."""
         engine, pending = self.engine, self.pending
         self._refuse_torn()
+        self._judge_completed()
         while not pending:
             race = self._ask()
             try:
@@ -503,18 +550,29 @@ class ACBandIntensifier(AbstractIntensifier):
             return
         if is_awaited:  # of what is told again, the engine has the first
             self.show(info.config, value)
-        try:
-            for pending in completed:
-                self._complete(pending)
-        except BaseException:  # a full disk, Ctrl-C: they are run again
-            self.pending.put_back(completed)
-            raise
+        self._completed += completed
+        self._judge_completed()
+
+    def _judge_completed(self) -> None:
+        """Complete the races whose results are all known, and those that could not be recorded."""
+        while self._completed:
+            race = self._completed[0]
+            try:
+                self._complete(race)
+            except BaseException:  # a full disk, Ctrl-C: it is tried again before the next race
+                if not self.engine.needs(race.race):
+                    self._completed.popleft()
+                raise
+            self._completed.popleft()
 
     # --- what is known beforehand ---------------------------------------------------------------
 
     def take_beforehand(self, info: TrialInfo, value: TrialValue) -> bool:
-        """Let a result that is told before the first race take part; say whether it does."""
-        if self._started or info.seed is None or not is_result(value):
+        """Let a result that is told before the first race take part; say whether it does.
+
+        It is on record when this returns, but the run begins anew only when it is looked at next.
+        """
+        if self.started or info.seed is None or not is_result(value):
             return False
         names = self._scenario.instances
         is_raced_on = info.instance in names if names else info.instance is None
@@ -522,24 +580,26 @@ class ACBandIntensifier(AbstractIntensifier):
             return False
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
         if trial not in self.told:
-            told = {(one.config, one.key): one for one in self.told}
-            self.told = list({**told, (trial.config, trial.key): trial}.values())
-            self.begin(recorder=self._recorder)
+            if self._recorder is not None:
+                self._recorder.told(trial)
+            self.told.add(trial)
+            self._begun = None
         return True
 
-    def _warm_keys(self) -> list[InstanceKey]:
-        """Return the instances of a warm start, those that most configurations have met first."""
-        met = Counter(told.key for told in self.told if told.warm)
-        return [key for key, _ in met.most_common()]
+    def _known_keys(self, configurations: Configurations) -> list[InstanceKey]:
+        """Return the instances of known results, those that most configurations have met first."""
+        numbered = (told for told in self.told if configurations.number_of(told.config) is not None)
+        return [key for key, _ in Counter(told.key for told in numbered).most_common()]
 
     def _known_beforehand(
         self, engine: Engine, configurations: Configurations
     ) -> dict[TrialOn, TrialValue]:
-        """Return the results that were told, by configuration and instance."""
+        """Return the results that were told of those given, by configuration and instance."""
         known = {}
         for told in self.told:
             number = configurations.number_of(told.config)
-            assert number is not None  # it is one of those given
+            if number is None:
+                continue
             key = told.key
             if self._scenario.deterministic:  # seeds do not matter
                 key = InstanceKey(key.instance, engine.key(0).seed)
@@ -591,10 +651,10 @@ class ACBandIntensifier(AbstractIntensifier):
         """
         values = [value for value in pending.values if value is not None]
         with interrupts_held():
-            self._started = True
+            self.started = True
             if self._recorder is not None:
                 self._recorder.raced(pending, values)
-            self._note(values)
+            self._note(pending)
             try:
                 self.engine.tell(pending.race, outcome_of(values, n_known=len(pending.told)))
             except BaseException as error:  # of proposals of the user's own, or Ctrl-C, twice
@@ -603,8 +663,11 @@ class ACBandIntensifier(AbstractIntensifier):
             self._record_plans()
             self._follow_leader(self.n_finished, self.used_walltime)
 
-    def _note(self, values: Sequence[TrialValue]) -> None:
-        for value in values:
+    def _note(self, race: PendingRace) -> None:
+        """Take note of crashes: what was known before the run says nothing of its target."""
+        for number, value in zip(race.race.racers, race.values, strict=True):
+            if value is None or number in race.told:
+                continue
             self._any_success |= end_of(value) is not End.CRASHED
             self._first_reason = self._first_reason or reason_of(value)
 
@@ -710,6 +773,7 @@ class ACBandIntensifier(AbstractIntensifier):
         if is_due:
             self._lowest = cost
             self._incumbents = [config]
+            self._shown_at = (self.n_finished, self.used_walltime)
 
     @property
     def _lowest_leads(self) -> bool:
@@ -750,7 +814,7 @@ class ACBandIntensifier(AbstractIntensifier):
         return None if wanted == "uniform" else cast(Proposals, wanted)
 
     def _given(self) -> list[Configuration]:
-        """Return θ_0, what the user adds, and those of which the user knows results."""
+        """Return θ_0, what the user adds, and the best of those whose results are known."""
         given = []
         if self.settings.first == "default":
             given.append(self._scenario.configspace.get_default_configuration())
@@ -761,7 +825,8 @@ class ACBandIntensifier(AbstractIntensifier):
             # a user's own configuration has another one, or "Initial design" if it had none.
             design = self._config_selector._initial_design_configs
             added = [c for c in design if not str(c.origin).startswith("Initial Design:")]
-        return [*given, *(added or ()), *(told.config for told in self.told)]
+        k = self.settings.racers(racing=self.racing)
+        return [*given, *(added or ()), *self.told.configs(most=k)]
 
 
 def _name_of(statistic: Statistic) -> str:

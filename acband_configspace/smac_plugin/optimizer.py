@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import logging
@@ -9,9 +10,11 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +32,27 @@ from acband_configspace.core.ends import End
 from acband_configspace.core.engine import Plan
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import RaceId
-from acband_configspace.errors import FirstRaceCrashedError, JournalError, RunDiffersError
+from acband_configspace.errors import (
+    FirstRaceCrashedError,
+    JournalError,
+    RunDiffersError,
+    RunFinishedError,
+)
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.records import NONSENSE, Header, RaceRecord, Recorded
 from acband_configspace.runlog.verdict import VERDICT, Verdict
+from acband_configspace.smac_plugin.configurations import from_json, in_space
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import said_once
 from acband_configspace.smac_plugin.pending import PendingRace
-from acband_configspace.smac_plugin.runhistory import LinearRunHistory, saved_trials
+from acband_configspace.smac_plugin.runhistory import (
+    FIRST_FOREIGN,
+    LinearRunHistory,
+    saved_trials,
+)
 from acband_configspace.smac_plugin.runners import RaceRunner
+from acband_configspace.smac_plugin.told import Told
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
     as_record,
@@ -46,6 +60,7 @@ from acband_configspace.smac_plugin.trial_values import (
     check_told,
     end_of,
 )
+from acband_configspace.smac_plugin.validation import Validation, idle_runner, validate
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +101,9 @@ class ACBandOptimizer(SMBO):
         self._running_since: float | None = None
         self._all_crashed = False
         self._finished_before: str | None = None
+        self._pid = os.getpid()
+        self._unsaved = False
+        self._saved_as: tuple[int, int] | None = None
         names: Sequence[str | None] | None = scenario.instances
         self._instance_names = frozenset(names or [None])
         try:
@@ -94,13 +112,15 @@ class ACBandOptimizer(SMBO):
             self._journal.close()
             raise
         self._journal.pause()  # a facade that only looks at a run must not lock it
+        _at_exit.add(self)
 
     def optimize(
         self, *, data_to_scatter: dict[str, Any] | None = None
     ) -> Configuration | list[Configuration]:
         """Run. The clock stands still outside of it: looking at a run uses none of its time."""
         if self._all_crashed:
-            self.reset()
+            self._start_over(self._acband.told)
+        self._acband.settle()
         self._stop = False  # what a callback stopped may go on
         if not self._finished:
             self._journal.go_on()  # whoever has the run is noticed before anything is run
@@ -147,26 +167,60 @@ class ACBandOptimizer(SMBO):
     def ask(self) -> TrialInfo:
         """Return the next trial; after a first round of crashes, the first one again."""
         if self._all_crashed:
-            self.reset()
+            self._start_over(self._acband.told)
         self._trial_generator = iter(self._acband)  # the one before ends when a callback stops it
         try:
             return super().ask()
         except FirstRaceCrashedError:
             self._all_crashed = True  # the target may be repaired meanwhile
             raise
+        except RunFinishedError:
+            if self._unsaved:  # nobody may come to tell anything more
+                self.save()
+            raise
 
     def reset(self) -> None:
         """Start anew: forget what happened, and begin a new journal."""
+        self._start_over(self._warm)
+
+    def _start_over(self, known: Iterable[ToldTrial]) -> None:
+        known = list(known)  # what it comes from is reset, too
         super().reset()
         self._stop = self._all_crashed = False
         self._walltime_before = 0.0
         self._finished_before = None
-        self._begin_warm()
+        self._begin_with(known)
         self.save()  # or the next process would take in results that are forgotten here
+
+    def load(self) -> None:
+        """Refuse: what there is to load was loaded when the facade was made."""
+        raise RuntimeError(
+            "load must not be called: a run continues by itself, from its journal, when a facade "
+            "is made for it"
+        )
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
         check_told(value)
+        info = self._checked(info)
+        if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
+            crash_cost = self._scenario.crash_cost
+            value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
+        self._acband.take_beforehand(info, value)  # on record before anybody makes use of it
+        self._unsaved = True
+        super().tell(info, value, save=False)
+        since = time.monotonic() - self._last_save
+        if save and since > max(SAVE_INTERVAL, self._save_seconds / SAVE_SHARE):
+            self.save()
+
+    def _checked(self, info: TrialInfo) -> TrialInfo:
+        """Return a trial as one of this run: its configuration is of the very space, it has a seed.
+
+        A space may be equal to ours and have another name: its configurations are others' to SMAC.
+        """
+        if info.config.config_space is not self._scenario.configspace:
+            own = in_space(self._scenario.configspace, info.config, what="config")
+            info = replace(info, config=own)
         if info.instance not in self._instance_names:
             raise ValueError(
                 f"instance must be one of those to train on but got {info.instance!r}"
@@ -178,15 +232,24 @@ class ACBandOptimizer(SMBO):
                 raise ValueError(
                     "seed must be given, since the scenario is not deterministic, but is None"
                 )
-            info = replace(info, seed=self._acband.engine.key(0).seed)
-        if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
-            crash_cost = self._scenario.crash_cost
-            value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
-        self._acband.take_beforehand(info, value)  # it has its number before it has its id
-        super().tell(info, value, save=False)
-        since = time.monotonic() - self._last_save
-        if save and since > max(SAVE_INTERVAL, self._save_seconds / SAVE_SHARE):
-            self.save()
+            info = replace(info, seed=self._only_seed)
+        return info
+
+    @cached_property
+    def _only_seed(self) -> int:
+        """The seed of all trials of a deterministic target."""
+        return self._acband.engine.key(0).seed
+
+    def validate(self, config: Configuration, *, seed: int | None = None) -> Validation:
+        """Return the mean cost of a configuration on all instances, or on fresh seeds."""
+        runner = idle_runner(self._runner, "validate")
+        keys = self._acband.get_instance_seed_keys_of_interest(validate=True, seed=seed)
+        try:
+            (validation,) = validate(runner, [config], keys)
+        finally:
+            if isinstance(runner, RaceRunner):
+                runner.close()
+        return validation
 
     def save(self) -> None:
         """Write SMAC's files, each in one piece; where they have no room, the run goes on."""
@@ -199,7 +262,26 @@ class ACBandOptimizer(SMBO):
                 error,
             )
 
+    def save_at_exit(self) -> None:
+        """Write SMAC's files if a result is missing in them and nobody else has the run by now."""
+        is_own = os.getpid() == self._pid and self._stamp() == self._saved_as  # and not a fork's
+        if not self._unsaved or self._all_crashed or not is_own:
+            return
+        self._journal.go_on()  # raises an error if it is somebody else's
+        try:
+            self._write_files()
+        finally:
+            self._journal.pause()
+
+    def _stamp(self) -> tuple[int, int] | None:
+        """Return what becomes another when somebody saves the run."""
+        with suppress(OSError):
+            found = (self._scenario.output_directory / "runhistory.json").stat()
+            return found.st_ino, found.st_mtime_ns
+        return None
+
     def _write_files(self, *, with_history: bool = True) -> None:
+        self._acband.settle()  # numbers first: the ids of the run history depend on them
         directory = self._scenario.output_directory
         start = time.monotonic()
         state = {
@@ -215,6 +297,9 @@ class ACBandOptimizer(SMBO):
         write_whole(directory / "intensifier.json", self._intensifier.save)
         self._last_save = time.monotonic()
         self._save_seconds = self._last_save - start
+        self._saved_as = self._stamp()
+        if with_history:
+            self._unsaved = False
 
     # --- the journal --------------------------------------------------------------------------
 
@@ -285,6 +370,11 @@ class ACBandOptimizer(SMBO):
             if self._running_since is None:
                 self._journal.pause()
 
+    def told(self, trial: ToldTrial) -> None:
+        """Record a result that is told before the first race."""
+        with self._open_journal() as journal:
+            journal.add_told(plain(trial.as_json()))
+
     def begun(self) -> None:
         """Begin a new journal, with all that was told before the first race."""
         told = [trial.as_json() for trial in self._acband.told]
@@ -292,27 +382,38 @@ class ACBandOptimizer(SMBO):
             if journal.path.exists():
                 journal.go_on()  # whoever has changed it meanwhile is noticed
             journal.start(self._header(), plain({**self._identity, TOLD: told}))
+        self._history.number_anew()  # what was told had no numbers, or others, until now
 
-    def _begin_warm(self) -> None:
-        """Begin a new run with the results of a warm start, if there are any."""
-        self._acband.told = list(self._warm)
+    def _begin_with(self, known: Iterable[ToldTrial]) -> None:
+        """Begin a new run with the results that are known."""
+        self._acband.told = Told(known)
         self._acband.begin(recorder=self)
-        for told in self._warm:
+        self._take_in_told()
+
+    def _take_in_told(self) -> None:
+        for told in self._acband.told:
             self._add_to_history(told.config, told.key, told.value)
+            if not told.warm:
+                self._acband.show(told.config, told.value)  # as when it was told
 
     def _initialize_state(self) -> None:
         recorded = None if self._overwrite else self._journal.read()
         goes_on = False
-        if recorded is None or (_has_only_crashed(recorded) and not self._acband.allow_crashes):
-            self._begin_warm()
-        elif not (found := differences(_without_told(recorded.identity), self._identity)):
-            goes_on = True
-            with _nothing_collected():
-                self._restore(recorded)
-        elif recorded.races:
-            raise RunDiffersError(str(self._scenario.output_directory), found)
+        if recorded is None:
+            self._begin_with(self._warm)
         else:
-            self._begin_warm()
+            found = differences(_without_told(recorded.identity), self._identity)
+            is_void = _has_only_crashed(recorded) and not self._acband.allow_crashes
+            if found and recorded.races and not is_void:
+                raise RunDiffersError(str(self._scenario.output_directory), found)
+            if found:
+                self._begin_with(self._warm)
+            elif is_void or recorded.told:  # what was told last is not in its first line
+                self._begin_with(self._told_before(recorded))
+            else:
+                goes_on = True
+                with _nothing_collected():
+                    self._restore(recorded)
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
@@ -351,16 +452,12 @@ class ACBandOptimizer(SMBO):
         self._finished_before = recorded.finished
         self._acband.told = self._told_before(recorded)
         self._acband.begin(recorded, recorder=self)
-        for told in self._acband.told:
-            self._add_to_history(told.config, told.key, told.value)
-            if not told.warm:
-                self._acband.show(told.config, told.value)  # as when it was told
+        self._take_in_told()
         self._acband.take_in()
         for race in self._journal.not_asked_for():  # they had become needless
             self.taken_in(race)
         # With racing a race is one piece, but who has finished in the first one leads already.
-        if not (self._acband.racing and recorded.races):
-            self._restore_unraced()
+        self._restore_saved(unraced=not (self._acband.racing and recorded.races))
         self._restore_clocks(recorded.races[-1].walltime if recorded.races else 0.0)
         if self._limit != recorded.n_trials and self.remaining_trials > 0:
             # Who plays the journal needs the limit under which its further races were chosen.
@@ -383,22 +480,29 @@ class ACBandOptimizer(SMBO):
                 n_races,
             )
 
-    def _told_before(self, recorded: Recorded) -> list[ToldTrial]:
+    def _told_before(self, recorded: Recorded) -> Told:
         """Return the results that were told before the first race."""
         space = self._scenario.configspace
         try:
-            return [ToldTrial.of_json(told, space) for told in recorded.identity.get(TOLD, [])]
+            told = [*recorded.identity.get(TOLD, []), *recorded.told]
+            return Told(ToldTrial.of_json(one, space) for one in told)
         except NONSENSE as error:
             what = f"makes no sense: what was told before the first race: {error!r}"
             raise JournalError(str(self._journal.path), 1, what) from error
 
-    def _restore_unraced(self) -> None:
-        """Take in those results of unfinished races that were saved."""
+    def _restore_saved(self, *, unraced: bool) -> None:
+        """Take in results that were saved and belong to no race that is over.
+
+        Those of configurations that take no part, and, if ``unraced``, of unfinished races.
+        """
         path = self._scenario.output_directory / "runhistory.json"
         configurations = self._acband.configurations
 
-        def is_unraced(key: TrialKey) -> bool:
-            return 0 <= key.config_id < len(configurations) and key not in self._runhistory
+        def is_wanted(key: TrialKey) -> bool:
+            if key.config_id >= FIRST_FOREIGN:
+                return True
+            known = 0 <= key.config_id < len(configurations)
+            return unraced and known and key not in self._runhistory
 
         def keeps(value: TrialValue) -> bool:
             if self._acband.racing:  # a race of crashes is run again: the target may be repaired
@@ -406,13 +510,25 @@ class ACBandOptimizer(SMBO):
             return value.status != StatusType.RUNNING
 
         try:
-            for key, value, values in saved_trials(path, is_unraced):
+            for key, value, values in saved_trials(path, is_wanted):
+                if key.config_id >= FIRST_FOREIGN:
+                    self._restore_foreign(key, value, values)
+                    continue
                 config = configurations[key.config_id]
                 if keeps(value) and plain(dict(config)) == values:
                     self._add_to_history(config, key, value)
                     self._acband.show(config, value)
+                    self._acband.started = True  # or what is told next would change all numbers
         except (OSError, ValueError, TypeError, KeyError):  # not there, or torn: they are run again
             logger.debug("%s cannot be read.", path)
+
+    def _restore_foreign(self, key: TrialKey, value: TrialValue, values: Mapping[str, Any]) -> None:
+        """Take in a result of a configuration that takes no part, unless it is there."""
+        config = from_json(self._scenario.configspace, values, origin="Told")
+        id_ = self._history.config_ids.get(config)
+        is_there = id_ is not None and TrialKey(id_, key.instance, key.seed) in self._history
+        if not is_there and value.status != StatusType.RUNNING:
+            self._add_to_history(config, key, value)
 
     def _add_to_history(
         self, config: Configuration, key: InstanceKey | TrialKey, value: TrialValue
@@ -440,6 +556,17 @@ class ACBandOptimizer(SMBO):
         self._used_target_function_cputime = max(
             self._used_target_function_cputime, _seconds(saved, "used_target_function_cputime")
         )
+
+
+#: Those that may have something left to save when Python ends; they are not kept for it.
+_at_exit: weakref.WeakSet[ACBandOptimizer] = weakref.WeakSet()
+
+
+@atexit.register
+def _save_at_exit() -> None:
+    for optimizer in list(_at_exit):
+        with suppress(Exception):  # somebody else has the run, or the disk is full: so be it
+            optimizer.save_at_exit()
 
 
 @contextmanager
@@ -472,9 +599,14 @@ def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has_only_crashed(recorded: Recorded) -> bool:
-    """Return whether every recorded trial crashed: the target may have been repaired since."""
-    ends = (trial.end for race in recorded.races for trial in race.trials)
-    return len(recorded.races) > 0 and all(end is End.CRASHED for end in ends)
+    """Return whether every trial that was run crashed: the target may have been repaired since."""
+    ends = (
+        trial.end
+        for race in recorded.races
+        for racer, trial in zip(race.racers, race.trials, strict=True)
+        if racer not in race.known
+    )
+    return next(ends, None) is End.CRASHED and all(end is End.CRASHED for end in ends)
 
 
 def as_json(content: Any) -> Callable[[Path], object]:

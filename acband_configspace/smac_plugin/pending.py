@@ -179,14 +179,6 @@ class PendingRaces:
         """Return whether results of a race are awaited."""
         return any(running.race == race for running in self._running())
 
-    def put_back(self, races: Sequence[PendingRace]) -> None:
-        """Await all results of races anew, but for those that were judged."""
-        for race in races:
-            if self._needed(race.race):
-                race.values = [None] * len(race.trials)
-                for position, trial in enumerate(race.trials):
-                    self._awaited.setdefault(trial, []).append((race, position))
-
     def hand_out_again(self) -> None:
         """Queue again the trials that were handed out and whose results will never come."""
         needed = [race for race in self._running() if self._needed(race.race)]
@@ -309,6 +301,6 @@ class RaceCallback(Callback):
                     hook(smbo, incumbent)
 
     def _stop_needless(self, smbo: SMBO) -> None:
-        if isinstance(smbo._runner, RaceRunner):
+        if self._intensifier.started and isinstance(smbo._runner, RaceRunner):
             for race in self._intensifier.pending.pop_needless():
                 smbo._runner.cancel(race)

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -53,6 +54,7 @@ class LinearRunHistory(RunHistory):
         self._running_by_key: dict[TrialKey, TrialInfo] = {}
         self._known_costs: dict[int, tuple[float, int]] = {}
         self._places: dict[tuple[str | None, int | None], InstanceSeedKey] = {}
+        self._known_as: dict[int, int] = {}
         self._lowest, self._highest = math.inf, -math.inf
 
     def add(self, config: Configuration, *args: Any, **options: Any) -> None:
@@ -64,23 +66,35 @@ class LinearRunHistory(RunHistory):
         super().add(config, *args, **options)
         self._n_id = len(self._config_ids)  # as SMAC's statistics have it
 
+    def number_anew(self) -> None:
+        """Give every configuration the number that it has elsewhere by now."""
+        trials = [(self._ids_config[key.config_id], key, value) for key, value in self.items()]
+        self.reset()
+        for config, key, value in trials:
+            self.add(config, instance=key.instance, seed=key.seed, **vars(value))
+
     def add_again(self, config: Configuration, key: TrialKey, value: TrialValue) -> bool:
         """Add a trial of an earlier process, whose configuration has its number there.
 
         It was checked when it was added first: nothing is looked at, and hashed, twice. Returns
         false if it is there: a race may have used the result of another.
         """
+        id_ = self._known_as.get(key.config_id, key.config_id)
+        if id_ not in self._ids_config:
+            # What was told before the run, and then drawn in it, keeps the id that it had.
+            id_ = self._config_ids.setdefault(config, id_)
+            self._known_as[key.config_id] = id_
+            self._ids_config.setdefault(id_, config)
+            self._n_id = len(self._config_ids)
+            config.config_id = id_
+        if id_ != key.config_id:
+            key = replace(key, config_id=id_)
         known = self._data.get(key)
         if known is None:
             self._finished += 1
             self._submitted += 1
         elif (known.starttime, known.time) == (value.starttime, value.time):
             return False
-        if key.config_id not in self._ids_config:
-            self._config_ids[config] = key.config_id
-            self._ids_config[key.config_id] = config
-            self._n_id = len(self._config_ids)
-            config.config_id = key.config_id
         self._n_objectives = 1
         self._data[key] = value
         self._note(key, value, known)
@@ -100,6 +114,21 @@ class LinearRunHistory(RunHistory):
                 return math.nan
             return _mean(*self._known_costs[id_])
         return super().average_cost(config, instance_seed_budget_keys, normalize)
+
+    def _cost(
+        self,
+        config: Configuration,
+        instance_seed_budget_keys: list[InstanceSeedBudgetKey] | None = None,
+    ) -> list[float | list[float]]:
+        """Return the costs that are known: those of losers are not, and alone mean infinity."""
+        if (id_ := self._config_ids.get(config)) is None:
+            return []
+        keys = instance_seed_budget_keys
+        if keys is None:
+            keys = self.get_instance_seed_budget_keys(config)
+        values = [self._data[TrialKey(id_, key.instance, key.seed, key.budget)] for key in keys]
+        known = [value.cost for value in values if is_result(value)]
+        return known if known or not values else [math.inf]
 
     def _add(self, k: TrialKey, v: TrialValue, status: StatusType) -> None:
         previous = self._data.get(k)
@@ -138,7 +167,7 @@ class LinearRunHistory(RunHistory):
         self._cost_per_config[config_id] = _mean(total, n_known)
         lowest = self._min_cost_per_config.get(config_id, math.inf)
         assert isinstance(lowest, float)
-        self._min_cost_per_config[config_id] = min(lowest, cost)
+        self._min_cost_per_config[config_id] = min(lowest, cost) if is_result(v) else lowest
         if v.status == StatusType.SUCCESS and not self._lowest <= cost <= self._highest:
             self._lowest, self._highest = min(self._lowest, cost), max(self._highest, cost)
             self._objective_bounds = [(self._lowest, self._highest)]
@@ -165,7 +194,9 @@ class LinearRunHistory(RunHistory):
         encode = NumpyEncoder().encode
         stats = {"submitted": self.submitted, "finished": self.finished, "running": self.running}
         configs = self._ids_config.items()
-        with Path(filename).open("w", encoding="utf-8") as file:
+        path = Path(filename)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as file:
             file.write(f'{{"stats": {encode(stats)}, "configs": {{')
             _write(file, (f'"{id_}": {encode(dict(config))}' for id_, config in configs))
             file.write('}, "config_origins": {')

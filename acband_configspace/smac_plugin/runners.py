@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import math
 import resource
 import shlex
@@ -36,6 +37,8 @@ from acband_configspace.running import (
 from acband_configspace.running.local.messages import CommandJob
 from acband_configspace.smac_plugin.trial_values import Accounting, Ticket, judged
 
+logger = logging.getLogger(__name__)
+
 TargetFunction = Callable[..., Any] | str | Sequence[str]
 """A function, a program, or the beginning of a program's argument list."""
 Result = tuple[StatusType, float, float, float, dict[str, Any]]
@@ -58,6 +61,13 @@ def make_runner(
         if dask_client is not None:
             raise TypeError(
                 "dask_client must be None with a runner of your own: give the client to that runner"
+            )
+        if scenario.n_workers > 1 and isinstance(target, AbstractSerialRunner):
+            logger.warning(
+                "n_workers=%s has no effect on a runner of your own: %s runs one trial after the "
+                "other. Pass the target function itself, or a runner that has several workers.",
+                scenario.n_workers,
+                type(target).__name__,
             )
         return target
     if dask_client is not None:

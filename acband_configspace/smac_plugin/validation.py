@@ -76,6 +76,15 @@ class TestResults:
         return self.verdict._repr_html_()
 
 
+def idle_runner(runner: AbstractRunner | None, purpose: str) -> AbstractRunner:
+    """Return a runner that has nothing to do, or say why there is none."""
+    if runner is None:
+        raise ValueError(f"target_function must be given to {purpose} but is None")
+    if runner.is_running() or runner._results_queue:
+        raise RuntimeError(f"{purpose} must wait until no trial is running")
+    return runner
+
+
 def validate(
     runner: AbstractRunner, configs: Sequence[Configuration], keys: Sequence[InstanceSeedKey]
 ) -> list[Validation]:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
-from acband_configspace.core.earlier import best_known
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.runlog.journal import JOURNAL, read_journal
 from acband_configspace.runlog.words import counted
 from acband_configspace.running import Clock
 from acband_configspace.smac_plugin.configurations import from_json, name_of_values
+from acband_configspace.smac_plugin.told import best_of
 from acband_configspace.smac_plugin.trial_values import (
     ToldTrial,
     as_value,
@@ -60,7 +60,7 @@ def earlier_results(
         limit = scenario.trial_walltime_limit
         scale |= {"clock": clock, "par": par, "trial_walltime_limit": limit}
     names = None if scenario.instances is None else set(scenario.instances)
-    trials: dict[object, dict[InstanceKey, ToldTrial]] = {}
+    trials: dict[Hashable, dict[InstanceKey, ToldTrial]] = {}
     n_other = 0
     for values, instance, seed, value in _results(source, scenario.configspace, scale):
         if not is_result(value):  # it lost a race: what it costs is not known
@@ -77,16 +77,11 @@ def earlier_results(
     if n_other:
         n_results = counted(n_other, "result")
         logger.warning("warm_start: %s of other instances left out.", n_results)
-    groups = list(trials.values())
-    costs = {
-        number: {key: cost_of(told.value) for key, told in own.items()}
-        for number, own in enumerate(groups)
-    }
-    chosen = best_known(costs, most)
-    if with_default:
-        default = name_of_values(scenario.configspace.get_default_configuration())
-        chosen += [n for n, name in enumerate(trials) if name == default and n not in chosen]
-    return [told for number in chosen for told in groups[number].values()]
+    chosen = best_of(trials, most)
+    default = name_of_values(scenario.configspace.get_default_configuration())
+    if with_default and default in trials and default not in chosen:
+        chosen.append(default)
+    return [told for name in chosen for told in trials[name].values()]
 
 
 def digest(trials: Sequence[ToldTrial]) -> str:

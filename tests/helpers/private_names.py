@@ -58,6 +58,7 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_add": "overridden, to keep sums in place of a look at all trials",
         "_config_id_to_isk_to_budget": "kept up to date by our _add",
         "_config_ids": "the number of a configuration",
+        "_cost": "overridden, since what a loser costs is not known",
         "_cost_per_config": "kept up to date by our _add",
         "_data": "the trials",
         "_ids_config": "the configuration of a number",

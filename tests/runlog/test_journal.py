@@ -601,3 +601,19 @@ def test_while_paused_others_may_look_but_not_add(
     with pytest.raises(JournalError, match="changed by somebody else; start the run again"):
         other.add_race(race(1), values_of(race(1)))
     assert read_journal(path).races == [race(0)]
+
+
+def test_results_told_before_the_first_race_come_back_until_a_new_journal_begins(
+    path: Path,
+) -> None:
+    journal = Journal(path)
+    journal.start(HEADER, IDENTITY)
+    told = [{"config": {"x": number}, "cost": math.inf} for number in range(3)]
+    for trial in told:
+        journal.add_told(trial)
+    journal.close()
+    for recorded in (Journal(path).read(), read_journal(path)):
+        assert recorded is not None
+        assert recorded.told == told
+    journal.start(HEADER, IDENTITY)
+    assert read_journal(path).told == []

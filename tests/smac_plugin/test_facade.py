@@ -772,3 +772,13 @@ def test_the_directory_may_be_anywhere(tmp_path: Path) -> None:
 
 def test_noise_is_what_the_tests_take_it_for() -> None:
     assert noise("a", 1) == noise("a", 1) != noise("a", 2)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_serial_runner_of_ones_own_is_said_to_have_no_workers(
+    n_workers: int, make_scenario: Callable[..., Scenario], caplog: pytest.LogCaptureFixture
+) -> None:
+    scenario = make_scenario(n_workers=n_workers)
+    quiet(scenario, Instant(scenario))
+    said = "n_workers=2 has no effect on a runner of your own: Instant runs one trial after the"
+    assert (said in caplog.text) == (n_workers == 2)

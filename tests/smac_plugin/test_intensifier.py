@@ -21,8 +21,11 @@ from smac import (
     RandomFacade,
     Scenario,
 )
+from smac.callback.callback import Callback
 from smac.facade.abstract_facade import AbstractFacade
 from smac.intensifier.abstract_intensifier import AbstractIntensifier
+from smac.main.smbo import SMBO
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from targets import (
     PAPER,
@@ -210,3 +213,31 @@ def test_20_000_instances_are_no_burden(make_scenario: Callable[..., Scenario]) 
     start = time.process_time()
     smac.ask()
     assert time.process_time() - start < 1.0
+
+
+class Watching(Callback):
+    """Notes, after each trial, who leads and who the trajectory says does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, list[int], int]] = []
+
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
+        leader = smbo.runhistory.get_config_id(only(smbo.intensifier.get_incumbent()))
+        trajectory = smbo.intensifier.trajectory
+        self.seen.append((leader, trajectory[-1].config_ids, trajectory[-1].trial))
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_the_last_of_the_trajectory_is_the_incumbent_at_any_moment(
+    deterministic: bool, make_scenario: Callable[..., Scenario]
+) -> None:
+    watching = Watching()
+    scenario = make_scenario(deterministic=deterministic)
+    facade = ACBandFacade(scenario, noisy, logging_level=False, callbacks=[watching])
+    facade.optimize()
+    assert len(watching.seen) > 50
+    for n_trials, (leader, ids, at) in enumerate(watching.seen, 1):
+        assert ids == [leader]
+        assert at <= n_trials
+    assert facade.intensifier.incumbents_changed == len(facade.intensifier.trajectory)

@@ -462,6 +462,7 @@ def test_what_is_told_late_does_not_wipe_what_another_facade_has_raced(tmp_path:
     default = first.scenario.configspace.get_default_configuration()
     with pytest.raises(JournalError, match="changed by somebody else; start the run again"):
         first.tell(TrialInfo(default, seed=5), TrialValue(cost=0.5))
+    assert len(first.intensifier.told) == 0
     assert races_of(a_scenario(tmp_path)) == races
 
 

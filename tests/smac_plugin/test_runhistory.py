@@ -177,3 +177,23 @@ def test_the_time_to_add_a_trial_does_not_grow() -> None:
         late = seconds(first)
     late = min(late, seconds(9500), seconds(10_000))
     assert late < 3 * early
+
+
+def test_a_loser_has_no_least_cost_nor_a_sum_of_costs() -> None:
+    history = LinearRunHistory()
+    lost = {"status": StatusType.TIMEOUT, "additional_info": {"end": "lost"}}
+    history.add(CONFIGS[0], cost=0.01, seed=1, **lost)
+    keys = history.get_instance_seed_budget_keys(CONFIGS[0])
+    questions = (history.average_cost, history.min_cost, history.sum_cost)
+    assert history.get_min_cost(CONFIGS[0]) == math.inf
+    assert [ask(CONFIGS[0], keys) for ask in questions] == [math.inf] * 3
+    history.add(CONFIGS[0], cost=3.0, status=StatusType.SUCCESS, seed=2)
+    keys = history.get_instance_seed_budget_keys(CONFIGS[0])
+    assert history.get_min_cost(CONFIGS[0]) == 3.0
+    assert [ask(CONFIGS[0], keys) for ask in questions] == [3.0] * 3
+
+
+def test_it_makes_the_directory_that_it_is_saved_in(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deep" / "runhistory.json"
+    filled(LinearRunHistory, [SUCCESS]).save(path)
+    assert path.exists()

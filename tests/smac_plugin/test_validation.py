@@ -21,6 +21,7 @@ from targets import PAPER, a_scenario, noisy, often_crashing, on_instance
 
 from acband_configspace import ACBandFacade
 from acband_configspace.runlog.report import html_report
+from acband_configspace.smac_plugin.scenario import validation_keys
 
 
 def quiet(scenario: Scenario, target: Callable[..., Any], **options: Any) -> ACBandFacade:
@@ -203,3 +204,15 @@ def test_it_can_be_copied_and_pickled(make_scenario: Callable[..., Scenario]) ->
     again = pickle.loads(pickle.dumps(validation))
     assert type(again) is type(validation)
     assert (float(again), again.trials) == (float(validation), validation.trials)
+
+
+def test_the_optimizer_validates_as_the_facade_does(make_scenario: Callable[..., Scenario]) -> None:
+    """With workers, too: SMAC's own averages what has come in when the last run was submitted."""
+    names = [f"i{n}" for n in range(9)]
+    facade = quiet(make_scenario(instances=names, n_workers=2), on_instance)
+    default = facade.scenario.configspace.get_default_configuration()
+    validation = facade.optimizer.validate(default, seed=5)
+    seeds = [key.seed for key in validation_keys(facade.scenario, names, 5)]
+    assert [(t.instance, t.seed) for t in validation.trials] == list(zip(names, seeds, strict=True))
+    costs = [on_instance(default, t.instance, t.seed) for t in validation.trials]
+    assert validation == pytest.approx(np.mean(costs))

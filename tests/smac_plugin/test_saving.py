@@ -1,0 +1,167 @@
+"""SMAC's files hold all results when a script ends, and nobody else's are written over."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import subprocess
+import sys
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from targets import a_scenario, answer, noisy, quiet
+
+import acband_configspace
+from acband_configspace import ACBandFacade
+from acband_configspace.errors import JournalError, RunFinishedError
+from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
+
+ASK_AND_TELL = """
+import sys
+from pathlib import Path
+from targets import a_scenario, answer, quiet
+
+facade = quiet(a_scenario(Path(sys.argv[1])), None)
+for _ in range(5):
+    answer(facade, facade.ask())
+"""
+
+
+def saved(facade: ACBandFacade) -> Any:
+    path = facade.scenario.output_directory / "runhistory.json"
+    return json.loads(path.read_text(encoding="utf-8"))["stats"]["finished"]
+
+
+def optimizer_of(facade: ACBandFacade) -> ACBandOptimizer:
+    assert isinstance(facade.optimizer, ACBandOptimizer)
+    return facade.optimizer
+
+
+def told(directory: Path, n: int = 5) -> ACBandFacade:
+    """Return a run in which so many trials were asked for and told."""
+    facade = quiet(a_scenario(directory), noisy)
+    for _ in range(n):
+        answer(facade, facade.ask())
+    return facade
+
+
+def ask_to_the_end(facade: ACBandFacade) -> None:
+    while True:
+        answer(facade, facade.ask())
+
+
+def test_a_script_that_asks_and_tells_saves_when_it_ends(tmp_path: Path) -> None:
+    helpers = Path(__file__).parents[1] / "helpers"
+    package = Path(acband_configspace.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", ASK_AND_TELL, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{helpers}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert len(quiet(a_scenario(tmp_path), noisy).runhistory) == 5
+
+
+def test_a_run_that_is_asked_for_more_than_there_is_is_saved(tmp_path: Path) -> None:
+    facade = quiet(a_scenario(tmp_path), None)
+    with pytest.raises(RunFinishedError):
+        ask_to_the_end(facade)
+    assert saved(facade) == facade.runhistory.finished > 50
+
+
+def test_at_the_end_nothing_is_saved_twice(tmp_path: Path) -> None:
+    facade = told(tmp_path)
+    optimizer_of(facade).save_at_exit()
+    assert saved(facade) == 5
+    path = facade.scenario.output_directory / "runhistory.json"
+    path.write_text("theirs")
+    optimizer_of(facade).save_at_exit()
+    assert path.read_text() == "theirs"
+
+
+def test_at_the_end_what_somebody_else_has_raced_is_left_alone(tmp_path: Path) -> None:
+    facade, other = told(tmp_path), quiet(a_scenario(tmp_path), noisy)
+    other.optimize()
+    n_saved = saved(other)
+    optimizer_of(facade).save_at_exit()
+    assert saved(facade) == n_saved == other.runhistory.finished
+    path = facade.scenario.output_directory / "runhistory.json"
+    optimizer_of(facade)._saved_as = optimizer_of(other)._saved_as
+    with pytest.raises(JournalError, match="changed by somebody else"):
+        optimizer_of(facade).save_at_exit()
+    assert json.loads(path.read_text())["stats"]["finished"] == n_saved
+
+
+def test_at_the_end_what_somebody_else_was_told_is_left_alone(tmp_path: Path) -> None:
+    """Three results of the first race: the journal has none of them yet."""
+    facade = told(tmp_path, 2)
+    other = told(tmp_path, 3)
+    other.optimizer.save()
+    optimizer_of(facade).save_at_exit()
+    assert saved(facade) == 3
+
+
+def test_a_run_is_not_kept_in_memory_to_be_saved(tmp_path: Path) -> None:
+    facade = told(tmp_path)
+    optimizer = weakref.ref(facade.optimizer)
+    del facade
+    gc.collect()
+    assert optimizer() is None
+
+
+def test_a_run_is_not_loaded_by_hand(tmp_path: Path) -> None:
+    facade = told(tmp_path)
+    with pytest.raises(RuntimeError, match="a run continues by itself"):
+        facade.optimizer.load()
+    for _ in range(3):
+        answer(facade, facade.ask())
+    assert facade.intensifier.n_races == 1
+
+
+@contextlib.contextmanager
+def no_room_in(path: Path) -> Iterator[None]:
+    """Let no file grow beyond the size of this one, as on a full disk."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, limit[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+
+@pytest.mark.parametrize("by", ["telling again", "asking", "optimizing"])
+def test_a_race_that_could_not_be_recorded_is_completed_once_there_is_room(
+    by: str, tmp_path: Path
+) -> None:
+    calls = []
+
+    def target(config: Any, seed: int) -> float:
+        calls.append((config["x"], seed))
+        return noisy(config, seed)
+
+    facade = quiet(a_scenario(tmp_path), target)
+    racers = [facade.ask() for _ in range(8)]
+    for info in racers[:-1]:
+        answer(facade, info)
+    with (
+        no_room_in(facade.scenario.output_directory / "journal.jsonl"),
+        pytest.raises(OSError, match="too large"),
+    ):
+        answer(facade, racers[-1])
+    assert facade.intensifier.n_races == 0
+    if by == "telling again":
+        answer(facade, racers[-1])
+    elif by == "asking":
+        facade.ask()
+    else:
+        facade.optimize()
+        assert not {(info.config["x"], info.seed) for info in racers} & set(calls)
+    assert facade.intensifier.n_races >= 1
