@@ -84,7 +84,15 @@ class SchedulePlanner:
         if self.n_in_space is not None:
             n_left = max(0, self.n_in_space - n_known)
             supply = dataclasses.replace(supply, n_available=n_left)
-        schedule = self._fit(left, supply, number=len(before))
+        try:
+            schedule = self._fit(left, supply, number=len(before))
+        except ValueError:
+            if self.n_in_space is None:
+                raise
+            # Conditions and forbidden clauses may leave fewer: count those that could race.
+            n_left = self.draw(n_known + left) - n_known
+            supply = dataclasses.replace(supply, n_available=n_left)
+            schedule = self._fit(left, supply, number=len(before))
         n_wanted = n_known + schedule.n_configs
         n_at_most = self._n_at_most(n_wanted)
         n_there = self.draw(n_at_most)

@@ -92,6 +92,7 @@ class Settings:
             raise TypeError(
                 f"proposals must be a name or have a method propose but got {self.proposals!r}"
             )
+        self._refuse_without_memory()
         if self.first not in FIRSTS:
             raise ValueError(f"first must be 'default' or 'random' but got {self.first!r}")
         if self.spend not in SPENDINGS:
@@ -115,10 +116,12 @@ class Settings:
                 f"{given[0]} must not be given with memory=True: it belongs to the paper's schedule"
             )
         object.__setattr__(self, "memory", not given if self.memory is None else self.memory)
-        if not self.memory and self.proposals == "learned":
+
+    def _refuse_without_memory(self) -> None:
+        if not self.memory and self.proposals != "uniform":
             raise ValueError(
-                "proposals='learned' must not be given with the paper's schedule, which draws all "
-                "configurations before anything has raced"
+                "proposals must be 'uniform' with the paper's schedule, which draws all "
+                f"configurations before anything has raced, but got {self.proposals!r}"
             )
         if not self.memory and self.first_pass is not None:
             raise ValueError(

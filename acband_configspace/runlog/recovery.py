@@ -25,9 +25,9 @@ from acband_configspace.runlog.records import (
     take_in,
 )
 
-#: How a line begins that holds a race or a note: what else is damaged may be a plan, and without
-#: its plan nothing of a pass makes sense.
-_NO_PLAN = (b'{"race"', b'{"note"')
+#: How a line begins that holds a race, a note or a told result: what else is damaged may be a plan,
+#: and without its plan nothing of a pass makes sense.
+_NO_PLAN = (b'{"race"', b'{"note"', b'{"told"')
 
 
 @dataclass(frozen=True)

@@ -217,9 +217,11 @@ class ACBandIntensifier(AbstractIntensifier):
         self._n_planned = 0
         self._leaders: list[int] = []
         self._any_success = False
+        self._n_crashed = 0
         self._first_reason: str | None = None
         self._lowest: float = math.inf
         self._shown_at = (0, 0.0)
+        self._is_unwritten = False
         self._said_finished = False
         self._taken: RaceRecord | None = None
         self._moment = (0, 0.0)
@@ -345,7 +347,7 @@ class ACBandIntensifier(AbstractIntensifier):
     @property
     def _run(self) -> _Begun:
         if self._begun is None:  # at first, and once more after results were told
-            self.begin(recorder=self._recorder)
+            self.begin(recorder=self._recorder, write=False)
         elif self._begun.runhistory is not self._runhistory:
             # A plan that was looked at before there was a facade knew neither what the user adds
             # nor what a run history holds.
@@ -435,14 +437,23 @@ class ACBandIntensifier(AbstractIntensifier):
     def n_in_space(self) -> int | None:
         """How many configurations the space has at most, None if it is not finite."""
         sizes = [parameter.size for parameter in self._scenario.configspace.values()]
-        return math.prod(map(int, sizes)) if all(map(math.isfinite, sizes)) else None
+        if not all(map(math.isfinite, sizes)):
+            return None
+        n_all = math.prod(map(int, sizes))
+        return n_all if n_all < 2**63 else None  # a journal holds no more, and nobody draws them
 
     def begin(
-        self, recorded: Recorded | None = None, recorder: ACBandOptimizer | None = None
+        self,
+        recorded: Recorded | None = None,
+        recorder: ACBandOptimizer | None = None,
+        *,
+        write: bool = True,
     ) -> None:
         """Start the engine, with what an earlier process recorded, if there is anything.
 
         A recorder keeps a record of the run; what is recorded comes before what is decided on it.
+        It is told that a new run has begun at once, or, without ``write``, before its first race:
+        who only looks at a run leaves its journal alone.
         """
         self._recorder = recorder
         self._asked.clear()
@@ -480,12 +491,16 @@ class ACBandIntensifier(AbstractIntensifier):
         told = self._known_beforehand(engine, configurations)
         pending = PendingRaces(configurations, history, engine.needs, told, racing=self.racing)
         self._begun = _Begun(engine, configurations, pending, self._runhistory)
+        self._is_unwritten = recorder is not None and recorded is None
         if recorder is not None and recorded is None:
-            try:
-                recorder.begun()  # only now: what cannot be planned leaves no files behind
-            except BaseException:  # the journal does not have it: it has not begun
-                self._begun = None
-                raise
+            recorder.renumber()
+        if write:
+            self._write_beginning()  # only now: what cannot be planned leaves no files behind
+
+    def _write_beginning(self) -> None:
+        if self._is_unwritten and self._recorder is not None:
+            self._recorder.begun()
+            self._is_unwritten = False
         self._record_plans()
 
     def _limits(self, recorded: Recorded | None) -> Limits:
@@ -513,6 +528,7 @@ class ACBandIntensifier(AbstractIntensifier):
         """Open the next race unless trials are waiting to be handed out; say whether any are."""
         engine, pending = self.engine, self.pending
         self._refuse_torn()
+        self._write_beginning()
         self._judge_completed()
         while not pending:
             race = self._ask()
@@ -580,11 +596,22 @@ class ACBandIntensifier(AbstractIntensifier):
             return False
         trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
         if trial not in self.told:
+            if not self.settings.memory:
+                self._refuse_unplannable(trial)
             if self._recorder is not None:
                 self._recorder.told(trial)
             self.told.add(trial)
             self._begun = None
         return True
+
+    def _refuse_unplannable(self, trial: ToldTrial) -> None:
+        """Raise an error if the paper's schedule finds no room beside a result, before it is kept."""
+        recorder, known = self._recorder, list(self.told)
+        self.told.add(trial)
+        try:
+            self.begin()  # without a recorder: nothing is written
+        finally:
+            self.told, self._recorder, self._begun = Told(known), recorder, None
 
     def _known_keys(self, configurations: Configurations) -> list[InstanceKey]:
         """Return the instances of known results, those that most configurations have met first."""
@@ -668,7 +695,10 @@ class ACBandIntensifier(AbstractIntensifier):
         for number, value in zip(race.race.racers, race.values, strict=True):
             if value is None or number in race.told:
                 continue
-            self._any_success |= end_of(value) is not End.CRASHED
+            if end_of(value) is End.CRASHED:
+                self._n_crashed += 1
+            else:
+                self._any_success = True
             self._first_reason = self._first_reason or reason_of(value)
 
     def _refuse_torn(self) -> None:
@@ -687,6 +717,9 @@ class ACBandIntensifier(AbstractIntensifier):
             return
         if upcoming is not None and upcoming.id[:3] == (1, 1, 1):
             return
+        n_enough = self.settings.racers(racing=self.racing)
+        if self.told and upcoming is not None and self._n_crashed < n_enough:
+            return  # most of the round was known: too few were run to tell
         raise FirstRaceCrashedError(
             "every trial of the first round crashed; the first one because of:\n"
             f"{self._first_reason}"

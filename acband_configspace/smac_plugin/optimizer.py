@@ -206,6 +206,8 @@ class ACBandOptimizer(SMBO):
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
+        if not self._acband.started:  # as SMAC does later on, when it would be on record already
+            json.dumps(value.additional_info, cls=NumpyEncoder)
         self._acband.take_beforehand(info, value)  # on record before anybody makes use of it
         self._unsaved = True
         super().tell(info, value, save=False)
@@ -382,17 +384,21 @@ class ACBandOptimizer(SMBO):
             if journal.path.exists():
                 journal.go_on()  # whoever has changed it meanwhile is noticed
             journal.start(self._header(), plain({**self._identity, TOLD: told}))
-        self._history.number_anew()  # what was told had no numbers, or others, until now
 
-    def _begin_with(self, known: Iterable[ToldTrial]) -> None:
+    def renumber(self) -> None:
+        """Give the configurations of a new run their numbers: what was told has had others."""
+        self._history.number_anew()
+
+    def _begin_with(self, known: Iterable[ToldTrial], *, write: bool = True) -> None:
         """Begin a new run with the results that are known."""
         self._acband.told = Told(known)
-        self._acband.begin(recorder=self)
+        self._acband.begin(recorder=self, write=write)
         self._take_in_told()
 
     def _take_in_told(self) -> None:
         for told in self._acband.told:
             self._add_to_history(told.config, told.key, told.value)
+        for told in self._acband.told:  # now that all are there: their number is a date
             if not told.warm:
                 self._acband.show(told.config, told.value)  # as when it was told
 
@@ -408,8 +414,8 @@ class ACBandOptimizer(SMBO):
                 raise RunDiffersError(str(self._scenario.output_directory), found)
             if found:
                 self._begin_with(self._warm)
-            elif is_void or recorded.told:  # what was told last is not in its first line
-                self._begin_with(self._told_before(recorded))
+            elif is_void or recorded.told:  # what was told last is not in its first line yet
+                self._begin_with(self._told_before(recorded), write=is_void)
             else:
                 goes_on = True
                 with _nothing_collected():
@@ -417,9 +423,10 @@ class ACBandOptimizer(SMBO):
         directory = self._scenario.output_directory
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
-        # Better refused now than after hours. A run history that is there already may be long.
+        # Better refused now than after hours. A run history that is there already may be long,
+        # and another process may have saved more in it.
         is_there = goes_on and (directory / "runhistory.json").exists()
-        self._write_files(with_history=not (is_there and self._runhistory.finished))
+        self._write_files(with_history=not is_there)
 
     def _header(self) -> Header:
         scenario, intensifier = self._scenario, self._acband
@@ -462,7 +469,8 @@ class ACBandOptimizer(SMBO):
         if self._limit != recorded.n_trials and self.remaining_trials > 0:
             # Who plays the journal needs the limit under which its further races were chosen.
             self._journal.add_note("limits", n_trials=self._limit)
-        self._acband.fill()
+        if recorded.races or self._acband.started:  # before the first ask more may be told
+            self._acband.fill()
         # SMAC would run a trial before it looks at the limits.
         self._finished = self._acband.finished is not None or self.budget_exhausted
         if self._finished:

@@ -19,6 +19,7 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Outcome
 from acband_configspace.runlog.records import TrialRecord, short_info
 from acband_configspace.running import Clock, RaceReport, RacerReport
+from acband_configspace.running.local.messages import both_ends
 from acband_configspace.smac_plugin.configurations import from_json
 
 _STATUS = {
@@ -194,7 +195,7 @@ class Accounting:
     def _value(self, racer: RacerReport, place: Mapping[str, Any]) -> TrialValue:
         info: dict[str, Any] = dict(place)
         if racer.error is not None:
-            info["error"] = info["traceback"] = racer.error[-LONGEST_ERROR:]
+            info["error"] = info["traceback"] = both_ends(racer.error, LONGEST_ERROR)
         if racer.reported is not None and racer.reported.additional_info is not None:
             info["additional_info"] = racer.reported.additional_info[:LONGEST_TEXT]
         end = racer.status

@@ -413,6 +413,20 @@ def test_the_papers_schedule_asks_a_small_space_for_no_more_than_it_has() -> Non
     assert {racer for race in played.races for racer in race.racers} == set(range(5))
 
 
+def test_also_if_conditions_leave_fewer_than_it_seems() -> None:
+    engine = Engine(
+        PRESETS["paper"],
+        racing=False,
+        instances=Instances(None, deterministic=False, seed=0),
+        draw=lambda n, known: min(n, 5),
+        limits=Limits(n_trials=100),
+        n_in_space=64,
+    )
+    (plan,) = engine.plans
+    assert isinstance(plan, SchedulePlan)
+    assert plan.schedule.n_configs == 4
+
+
 def test_nor_do_further_epochs() -> None:
     """Long groups that are decided after a few races save more than ten trials of eleven."""
     settings = Settings(n_candidates=5, early_stopping=0.1, spend="configurations", playoff=0)

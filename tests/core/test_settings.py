@@ -103,10 +103,19 @@ def test_asking_for_the_default_of_a_paper_option_chooses_the_schedule_too() -> 
     assert not settings_from(memory=None, statistic="wins").memory  # None leaves it open
 
 
+class Own:
+    """Proposals of a user's own."""
+
+    def propose(self, configurations: Any, known: Any) -> None:
+        return None
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"proposals": "learned"}, "proposals='learned' must not be given with the paper's"),
+        ({"proposals": "learned"}, "proposals must be 'uniform' with the paper's schedule"),
+        ({"proposals": "selector"}, "proposals must be 'uniform' with the paper's schedule"),
+        ({"proposals": Own()}, "proposals must be 'uniform' with the paper's schedule"),
         ({"first_pass": 9}, "first_pass must be None with the paper's schedule but got 9"),
     ],
 )

@@ -54,6 +54,15 @@ def test_who_says_that_it_took_no_time_is_charged_what_it_took(status: End) -> N
     assert value.cpu_time == 2.0
 
 
+def test_of_a_long_error_both_ends_are_kept() -> None:
+    accounting = Accounting(racing=True, clock="wall", par=1.0, cutoff=None, crash_cost=9.0)
+    error = f"raised in fail(): {'x' * 8000} at last"
+    racer = RacerReport(End.CRASHED, started=0.0, time=2.5, error=error)
+    [value] = accounting.values(RaceReport("race", (racer,), None), "race")
+    assert value.additional_info["error"].startswith("raised in fail()")
+    assert value.additional_info["error"].endswith("at last")
+
+
 class Stubborn:
     def __array__(self, *arguments: Any, **options: Any) -> Any:
         raise RuntimeError("not an array")

@@ -114,6 +114,22 @@ def test_killed_at_a_moment_it_goes_on(
     assert n_calls(calls) - moment == uninterrupted.runhistory.finished - n_recorded
 
 
+def first_of_many(config: Configuration, seed: int) -> float:
+    return float(config["x0"])
+
+
+@pytest.mark.parametrize("options", [{}, {"n_candidates": 5}])
+def test_a_run_in_a_huge_discrete_space_can_be_read_back(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    space = ConfigurationSpace({f"x{i}": (0, 100) for i in range(16)})  # 101 to the power of 16
+    scenario = a_scenario(tmp_path, configspace=space)
+    facade = quiet(scenario, first_of_many, **options)
+    incumbent = facade.optimize()
+    assert Run.load(facade.scenario.output_directory).races
+    assert quiet(scenario, first_of_many, **options).optimize() == incumbent
+
+
 def test_killed_again_and_again_it_ends_all_the_same(
     tmp_path: Path, in_process: Callable[..., int], uninterrupted: Any
 ) -> None:

@@ -109,6 +109,13 @@ def test_at_the_end_what_somebody_else_was_told_is_left_alone(tmp_path: Path) ->
     assert saved(facade) == 3
 
 
+def test_at_the_end_who_only_looked_is_no_reason_not_to_save(tmp_path: Path) -> None:
+    facade = told(tmp_path)
+    quiet(a_scenario(tmp_path), noisy)
+    optimizer_of(facade).save_at_exit()
+    assert saved(facade) == 5
+
+
 def test_a_run_is_not_kept_in_memory_to_be_saved(tmp_path: Path) -> None:
     facade = told(tmp_path)
     optimizer = weakref.ref(facade.optimizer)

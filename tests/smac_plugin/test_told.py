@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from ConfigSpace import Configuration, ConfigurationSpace, Integer
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
-from targets import a_scenario, a_space, answer, noisy, quiet
+from targets import a_scenario, a_space, answer, noisy, on_instance, quiet
 
 from acband_configspace import ACBandFacade
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.errors import FirstRaceCrashedError
+from acband_configspace.runlog.recovery import recover
 from acband_configspace.runlog.replay import Run
 from acband_configspace.smac_plugin.runhistory import FIRST_FOREIGN
 from acband_configspace.smac_plugin.told import Told
@@ -248,3 +249,93 @@ def test_a_first_round_of_crashes_leaves_what_was_told(restarted: bool, tmp_path
     assert facade.runhistory.finished == 60
     facade.optimizer.reset()
     assert len(facade.intensifier.told) == len(facade.runhistory) == 0
+
+
+def test_one_crash_beside_known_results_does_not_end_a_run(tmp_path: Path) -> None:
+    space = a_space()
+    default = dict(space.get_default_configuration())
+
+    def target(config: Configuration, instance: str, seed: int) -> float:
+        if dict(config) == default:
+            raise RuntimeError("the default breaks down")
+        return on_instance(config, instance, seed)
+
+    known = space.sample_configuration(8)
+    facade = quiet(
+        a_scenario(tmp_path, instances=["a", "b", "c"]),
+        target,
+        warm_start=[(dict(c), "a", 1, on_instance(c, "a", 1)) for c in known],
+        proposals="learned",
+    )
+    assert facade.optimize() is not None
+    assert facade.intensifier.n_finished > 50
+
+
+def test_what_leaves_the_paper_no_plan_is_refused_and_not_on_record(tmp_path: Path) -> None:
+    def start() -> ACBandFacade:
+        return quiet(a_scenario(tmp_path, n_trials=20), noisy, n_candidates=3)
+
+    facade = start()
+    with pytest.raises(ValueError, match="n_trials must be at least"):
+        tell_all(facade, strangers(19))
+    n_told = len(facade.intensifier.told)
+    assert 0 < n_told == len(facade.runhistory)
+    assert len(start().intensifier.told) == n_told
+
+
+def test_who_looks_at_what_was_told_leaves_the_journal_alone(tmp_path: Path) -> None:
+    facade = quiet(a_scenario(tmp_path), noisy)
+    first, second = strangers(2)
+    tell_all(facade, [first])
+    journal = facade.scenario.output_directory / "journal.jsonl"
+    before = journal.read_bytes()
+    looking = quiet(a_scenario(tmp_path), noisy)
+    assert len(looking.intensifier.told) == 1
+    assert str(looking.schedule)
+    assert journal.read_bytes() == before
+    tell_all(facade, [second])
+    assert facade.optimize() is not None
+    assert len(Run.load(facade.scenario.output_directory).races) > 0
+
+
+def test_after_a_restart_before_the_first_ask_more_may_be_told(tmp_path: Path) -> None:
+    """Also where all results of the first race are known."""
+    default = SPACE.get_default_configuration()
+    *some, last = strangers(8)
+    tell_all(quiet(a_scenario(tmp_path), noisy), [default, *some])
+    again = quiet(a_scenario(tmp_path), noisy)
+    assert (again.intensifier.n_races, again.intensifier.started) == (0, False)
+    tell_all(again, [last])
+    assert len(again.intensifier.told) == 9
+    assert again.optimize() is not None
+
+
+def test_what_smac_cannot_hold_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    facade = quiet(a_scenario(tmp_path), noisy)
+    value = TrialValue(cost=0.1, additional_info={"model": object()})
+    with pytest.raises((TypeError, ValueError)):
+        facade.tell(TrialInfo(strangers(1)[0], seed=5), value)
+    assert len(facade.intensifier.told) == len(facade.runhistory) == 0
+
+
+def test_a_damaged_line_costs_one_told_result(tmp_path: Path) -> None:
+    facade = quiet(a_scenario(tmp_path), noisy)
+    tell_all(facade, strangers(3))
+    journal = facade.scenario.output_directory / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    told = [number for number, line in enumerate(lines) if line.startswith(b'{"told"')]
+    lines[told[1]] = lines[told[1]][:30] + b"#" + lines[told[1]][31:]
+    journal.write_bytes(b"".join(lines))
+    recover(journal)
+    assert len(quiet(a_scenario(tmp_path), noisy).intensifier.told) == 2
+
+
+def test_the_trajectory_has_dates_after_a_restart(tmp_path: Path) -> None:
+    def start() -> ACBandFacade:
+        scenario = a_scenario(tmp_path, instances=["a", "b", "z"])
+        warm = [(dict(c), name, 1, 5.0) for c in CONFIGS[:2] for name in "ab"]
+        return quiet(scenario, on_instance, warm_start=warm)
+
+    facade = start()
+    facade.tell(TrialInfo(CONFIGS[0], instance="z", seed=1), TrialValue(cost=0.0))
+    assert start().intensifier.trajectory[-1].trial >= 0

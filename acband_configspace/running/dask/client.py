@@ -24,6 +24,7 @@ from acband_configspace.running.dask.worker import (
     CLOSING_NOTE,
     NotSetUpError,
     RacePlugin,
+    RacesClosedError,
     cancel_races,
     make_task,
 )
@@ -62,6 +63,8 @@ class Arrival:
     done: RaceReport | None = None
     failure: Failure | None = None
     error: BaseException | None = None
+    set_up: int = 0
+    """How often the workers had been set up when it was sent."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class ClusterClient:
         self._client: Any = client  # it is only typed in part
         self._plugin = plugin
         self._is_set_up = False
+        self._n_set_ups = 0
         self._is_proven = False
         """Whether a race was reported since the workers were set up, so that this has worked."""
         self._tasks: dict[str, _Task] = {}
@@ -136,6 +140,8 @@ class ClusterClient:
         """Have the plugin sent to all workers, now and later; return whether that was necessary."""
         if self._is_set_up:
             return False
+        self._n_set_ups += 1  # first: what setting up closes was sent before
+        self._is_proven = False
         for chances in (2, 1, 0):
             try:
                 self._client.register_plugin(self._plugin, name=self._plugin.name)
@@ -145,7 +151,6 @@ class ClusterClient:
                     raise
                 time.sleep(SETUP_INTERVAL)
         self._is_set_up = True
-        self._is_proven = False
         return True
 
     def send(self, race: StartRace, worker: str) -> None:
@@ -160,20 +165,25 @@ class ClusterClient:
         )
         loop = self._client.loop.asyncio_loop
         key = str(race.key)
-        follower = asyncio.run_coroutine_threadsafe(self._follow(key, future), loop)
+        follower = asyncio.run_coroutine_threadsafe(
+            self._follow(key, future, self._n_set_ups), loop
+        )
         self._tasks[key] = _Task(future, follower)
 
-    async def _follow(self, key: str, future: Any) -> None:
+    async def _follow(self, key: str, future: Any, set_up: int) -> None:
         """Fetch the result of a task as soon as it is there.
 
         If the worker dies before it is fetched, Dask waits for it to come back. We do not: whoever
         looks after the workers drops the task, which ends this.
         """
         try:
-            self._arrived.put(Arrival(key, done=await future))
-            self._is_proven = True
+            done = await future
         except Exception as error:  # the task's, or Dask's, which has many
-            self._arrived.put(Arrival(key, failure=self._meaning_of(error), error=error))
+            failure = self._meaning_of(error, set_up)
+            self._arrived.put(Arrival(key, failure=failure, error=error, set_up=set_up))
+        else:
+            self._is_proven |= set_up == self._n_set_ups
+            self._arrived.put(Arrival(key, done=done, set_up=set_up))
 
     def wait(self, patience: float) -> list[Arrival]:
         """Return what has become of tasks; wait for one of them to end if none has."""
@@ -185,7 +195,8 @@ class ClusterClient:
                 arrivals.append(self._arrived.get_nowait())
         except Empty:
             pass
-        if any(arrival.failure is Failure.TASK_LOST for arrival in arrivals):
+        lost = [arrival.set_up for arrival in arrivals if arrival.failure is Failure.TASK_LOST]
+        if self._n_set_ups in lost:  # what was sent before we last set up says nothing about that
             self._is_set_up = False  # what we set up may be lost as well
         return arrivals
 
@@ -224,11 +235,13 @@ class ClusterClient:
         except Exception as error:  # a worker is dying: its racers die with it
             logger.warning("Some workers could not be told that the run is over: %s", error)
 
-    def _meaning_of(self, error: Exception) -> Failure:
+    def _meaning_of(self, error: Exception, set_up: int) -> Failure:
         if isinstance(error, (KilledWorker, SupervisorDiedError)):
             return Failure.WORKER_DIED
         if isinstance(error, CancelledError):
             return Failure.TASK_LOST
+        if isinstance(error, RacesClosedError) and set_up < self._n_set_ups:
+            return Failure.TASK_LOST  # setting up the workers again has closed it
         if isinstance(error, NotSetUpError) and self._is_proven:
             # A scheduler that was restarted while no task was out shows in no other way. If there
             # was no report since we last set up the workers, doing so again would not help.

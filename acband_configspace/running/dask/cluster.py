@@ -227,7 +227,11 @@ class RaceCluster:
 
     def _check_unused(self) -> None:
         """Wait for workers, but not for ever, if no race is running and none can be sent."""
-        if self._sent or not self._waiting or self._placement.slots:
+        can_run = bool(self._sent or self._placement.slots)
+        is_retry = self._unused_since is not None and not self._placement.has_trusted
+        if can_run and is_retry and self._waiting:
+            return  # some that have failed are tried again: the clock goes on
+        if can_run or not self._waiting:
             if self._unused_since is not None:
                 logger.info("The Dask cluster has workers again.")
             self._unused_since = None
@@ -305,6 +309,7 @@ class RaceCluster:
             self._forget(race)
             self._note_time(arrival.done)
             self._placement.trust(race.worker)
+            self._unused_since = None
             self._reports.append(opened(arrival.done, race.key))
             return
         if arrival.failure is Failure.TARGET_UNFIT and self._mean_seconds is None:

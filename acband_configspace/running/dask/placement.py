@@ -55,6 +55,11 @@ class Placement:
         return sum(worker.threads for worker in self._usable())
 
     @property
+    def has_trusted(self) -> bool:
+        """Whether a usable worker has not failed since it has last run a race."""
+        return any(not worker.failures for worker in self._usable())
+
+    @property
     def unfit(self) -> dict[str, str]:
         """Why workers get no races at present, by their addresses."""
         return {

@@ -203,6 +203,13 @@ def _shortened(value: object, most_bytes: int) -> tuple[object, bytes]:
     return short, pickle.dumps(short)
 
 
+def both_ends(text: str, most: int) -> str:
+    """Return a text; of one with more characters than that, about as many of its two ends."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n[...]\n{text[-(most // 2) :]}"
+
+
 def description(value: object) -> str:
     """Return the beginning of an object's repr, whatever that raises."""
     try:

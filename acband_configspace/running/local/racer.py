@@ -28,6 +28,7 @@ from acband_configspace.running.local.messages import (
     Job,
     PickledValue,
     RacerEnd,
+    both_ends,
     description,
 )
 from acband_configspace.running.local.process_tree import die_with_parent, rename
@@ -239,11 +240,7 @@ def _traceback() -> str:
 
     Its message may be all that a solver has printed; the beginning says where it was raised.
     """
-    text = traceback.format_exc()
-    if len(text) <= KEPT_BYTES:
-        return text
-    half = KEPT_BYTES // 2
-    return f"{text[:half]}\n[...]\n{text[-half:]}"
+    return both_ends(traceback.format_exc(), KEPT_BYTES)
 
 
 # --- what it prints, and what that means ----------------------------------------------------

@@ -111,7 +111,9 @@ def test_a_worker_that_could_not_is_asked_again_after_longer_and_longer() -> Non
         placement.update(there, there, now=now)
         assert placement.slots == 1
         assert not placement.unfit
+        assert not placement.has_trusted
     placement.trust("worker")
+    assert placement.has_trusted
     assert placement.exclude("worker", "once more", now=now) == 60.0
     placement.forgive()
     placement.update(there, there, now=now)

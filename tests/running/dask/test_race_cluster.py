@@ -494,6 +494,24 @@ def test_a_cluster_that_has_forgotten_the_run_is_set_up_again(
     assert "gets no more races" not in caplog.text
 
 
+def test_so_is_one_with_several_races_out(
+    cluster: Cluster,
+    open_cluster: Callable[..., RaceCluster],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster.have_workers(3)
+    races = open_cluster(racers=1)
+    races.start(RaceSpec("before", _seconds(0)))
+    _all_reports(races)
+    cluster.client.unregister_worker_plugin(races._run)
+    names = ["one", "two", "three"]
+    for name in names:
+        races.start(RaceSpec(name, _seconds(0.5)))
+    reports = _all_reports(races)
+    assert [statuses(reports[name]) for name in names] == [["finished"]] * 3
+    assert "gets no more races" not in caplog.text
+
+
 def test_no_worker_for_too_long_is_an_error(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:
