@@ -605,7 +605,7 @@ class ACBandIntensifier(AbstractIntensifier):
         return True
 
     def _refuse_unplannable(self, trial: ToldTrial) -> None:
-        """Raise an error if the paper's schedule has no room beside a result, before that is kept."""
+        """Raise an error if the paper's schedule has no room beside a result, before it is kept."""
         recorder, known = self._recorder, list(self.told)
         self.told.add(trial)
         try:
