@@ -478,37 +478,23 @@ def test_a_target_that_some_workers_can_load_runs_on_those(
     assert "no licence here" in caplog.text
 
 
+@pytest.mark.parametrize("n_races", [1, 3])
 def test_a_cluster_that_has_forgotten_the_run_is_set_up_again(
+    n_races: int,
     cluster: Cluster,
     open_cluster: Callable[..., RaceCluster],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As one has whose scheduler was restarted while no race was out."""
-    cluster.have_workers(1)
+    cluster.have_workers(n_races)
     races = open_cluster(racers=1)
     races.start(RaceSpec("before", _seconds(0)))
     _all_reports(races)
     cluster.client.unregister_worker_plugin(races._run)
-    races.start(RaceSpec("after", _seconds(0)))
-    assert statuses(_all_reports(races)["after"]) == ["finished"]
-    assert "gets no more races" not in caplog.text
-
-
-def test_so_is_one_with_several_races_out(
-    cluster: Cluster,
-    open_cluster: Callable[..., RaceCluster],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    cluster.have_workers(3)
-    races = open_cluster(racers=1)
-    races.start(RaceSpec("before", _seconds(0)))
-    _all_reports(races)
-    cluster.client.unregister_worker_plugin(races._run)
-    names = ["one", "two", "three"]
-    for name in names:
-        races.start(RaceSpec(name, _seconds(0.5)))
-    reports = _all_reports(races)
-    assert [statuses(reports[name]) for name in names] == [["finished"]] * 3
+    for number in range(n_races):
+        races.start(RaceSpec(number, _seconds(0.5)))
+    reports = _all_reports(races).values()
+    assert [statuses(report) for report in reports] == [["finished"]] * n_races
     assert "gets no more races" not in caplog.text
 
 
