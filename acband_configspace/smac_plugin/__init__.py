@@ -2,7 +2,8 @@
 
 ==================  =========================================================================
 ``facade``          what users call; ``options`` its arguments, ``scenario`` what SMAC's means here
-``intensifier``     asks the engine for races and tells it outcomes; ``pending`` those being run
+``intensifier``     asks the engine for races and tells it outcomes; ``pending`` those being run;
+                    ``incumbent`` who leads, as SMAC wants to see it; ``told`` what was known before
 ``configurations``  the points of the space behind the core's numbers; ``proposals`` of new ones
 ``runners``         run the target; ``trial_values`` say in SMAC's words what came of it
 ``optimizer``       SMAC's loop, with a journal; ``runhistory`` its memory of trials

@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import numpy as np
 from ConfigSpace import Configuration
 from smac.callback.callback import Callback
-from smac.intensifier.abstract_intensifier import AbstractIntensifier
-from smac.runhistory.dataclasses import InstanceSeedKey, TrajectoryItem, TrialInfo, TrialValue
+from smac.runhistory.dataclasses import InstanceSeedKey, TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
@@ -29,12 +26,18 @@ from acband_configspace.core.schedule import Schedule
 from acband_configspace.core.search_plan import SearchSchedule, search_schedule
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Statistic
-from acband_configspace.errors import FirstRaceCrashedError, RunDiffersError
+from acband_configspace.errors import RunDiffersError
 from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import RaceRecord, Recorded
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.identity import describe_object
-from acband_configspace.smac_plugin.pending import PendingRace, PendingRaces, RaceCallback, TrialOn
+from acband_configspace.smac_plugin.incumbent import LeaderIntensifier
+from acband_configspace.smac_plugin.pending import (
+    CrashWatch,
+    PendingRace,
+    PendingRaces,
+    RaceCallback,
+)
 from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
 from acband_configspace.smac_plugin.runners import interrupts_held
 from acband_configspace.smac_plugin.scenario import (
@@ -44,14 +47,7 @@ from acband_configspace.smac_plugin.scenario import (
     validation_keys,
 )
 from acband_configspace.smac_plugin.told import Told
-from acband_configspace.smac_plugin.trial_values import (
-    ToldTrial,
-    cost_of,
-    end_of,
-    is_result,
-    outcome_of,
-    reason_of,
-)
+from acband_configspace.smac_plugin.trial_values import ToldTrial, end_of, is_result, outcome_of
 
 if TYPE_CHECKING:
     from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
@@ -78,11 +74,12 @@ class _Begun:
     engine: Engine
     configurations: Configurations
     pending: PendingRaces
+    crashes: CrashWatch
     runhistory: RunHistory | None
     """What it has begun with."""
 
 
-class ACBandIntensifier(AbstractIntensifier):
+class ACBandIntensifier(LeaderIntensifier):
     """AC-Band (Brandt et al., AAAI 2023) as an intensifier for SMAC 2.
 
     It races k configurations on an instance, and lets the best meet the champion on more and more
@@ -176,15 +173,13 @@ class ACBandIntensifier(AbstractIntensifier):
         arguments = locals()
         options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         refuse_unsupported(scenario)
-        self.settings = settings_from(**options)
-        """Every option that decides how the search goes."""
         self.racing = racing
         """Whether the runner stops losers."""
         self.allow_crashes = False
         """Whether to go on if every trial of the first round crashes."""
         self._additional_configs = additional_configs
         self._from_selector: FromSelector | None = None
-        super().__init__(scenario=scenario, seed=seed)
+        super().__init__(scenario, settings_from(**options), seed=seed)
 
     def with_run(
         self, scenario: Scenario, *, racing: bool, additional_configs: Sequence[Configuration]
@@ -215,12 +210,6 @@ class ACBandIntensifier(AbstractIntensifier):
         self._begun: _Begun | None = None
         self._recorder: ACBandOptimizer | None = None
         self._n_planned = 0
-        self._leaders: list[int] = []
-        self._any_success = False
-        self._n_crashed = 0
-        self._first_reason: str | None = None
-        self._lowest: float = math.inf
-        self._shown_at = (0, 0.0)
         self._is_unwritten = False
         self._said_finished = False
         self._taken: RaceRecord | None = None
@@ -274,13 +263,6 @@ class ACBandIntensifier(AbstractIntensifier):
         """Return what to validate on: all instances, or fresh seeds where there are none."""
         return validation_keys(self._scenario, self._scenario.instances, seed)
 
-    def update_incumbents(self, config: Configuration) -> None:
-        """Do nothing: the engine says who leads.
-
-        SMAC would compare mean costs over the instances that two configurations share, whatever
-        they are, and drops the incumbent for a challenger with one lucky run.
-        """
-
     def get_state(self) -> dict[str, Any]:  # noqa: D102
         engine, ids = self.engine, self.runhistory.config_ids
         return {
@@ -293,45 +275,11 @@ class ACBandIntensifier(AbstractIntensifier):
             "finished": engine.finished,
         }
 
-    @property
-    def trajectory(self) -> list[TrajectoryItem]:
-        """Who led from when, and at what cost, estimated by all that is known now.
-
-        The last item is the incumbent, also if its race is not judged yet.
-        """
-        if self._begun is not None:
-            curve = estimated(self._begun.engine, self._leaders)
-            for item, cost in zip(self._trajectory, curve, strict=False):
-                item.costs = [math.nan if cost.best is None else cost.best]
-        return [*self._trajectory, *self._shown_last()]
-
-    @property
-    def incumbents_changed(self) -> int:
-        """How often the incumbent has changed."""
-        return self._incumbents_changed + len(self._shown_last())
-
-    def _shown_last(self) -> list[TrajectoryItem]:
-        """Return the incumbent if its race is not judged yet: another may lead once it is."""
-        if not self._incumbents:
+    def _costs_now(self, leaders: Sequence[int]) -> list[float]:
+        if self._begun is None:
             return []
-        (config,) = self._incumbents
-        id_ = self.runhistory.config_ids.get(config)
-        last = self._trajectory[-1:]
-        if id_ is None or [item.config_ids for item in last] == [[id_]]:
-            return []
-        n_trials, walltime = self._shown_at
-        return [
-            TrajectoryItem(
-                config_ids=[id_],
-                costs=[self._mean_cost(config)],
-                trial=max([n_trials, *(item.trial for item in last)]),
-                walltime=max([walltime, *(item.walltime for item in last)]),
-            )
-        ]
-
-    def save(self, filename: str | Path) -> None:  # noqa: D102
-        _ = self.trajectory  # whose costs are estimated when it is looked at
-        super().save(filename)
+        costs = estimated(self._begun.engine, leaders)
+        return [math.nan if cost.best is None else cost.best for cost in costs]
 
     def __iter__(self) -> Iterator[TrialInfo]:
         """Yield the trials of races that may run now; end where it has to wait, or is finished.
@@ -459,7 +407,6 @@ class ACBandIntensifier(AbstractIntensifier):
         self._asked.clear()
         self._completed.clear()
         self.started = recorded is not None and len(recorded.races) > 0
-        self._any_success = self.started  # a run of crashes alone is not continued
         configurations = Configurations(
             self._scenario.configspace, self._given(), seed=self._seed, proposals=self._proposals()
         )
@@ -475,7 +422,7 @@ class ACBandIntensifier(AbstractIntensifier):
                 self._scenario.instances,
                 deterministic=self._scenario.deterministic,
                 seed=self._seed,
-                known=self._known_keys(configurations),
+                known=self.told.keys_of(configurations),
             ),
             draw=configurations.draw,
             limits=self._limits(recorded),
@@ -488,9 +435,14 @@ class ACBandIntensifier(AbstractIntensifier):
         )
         self._n_planned = 0 if recorded is None else len(recorded.plans)
         history = RunHistory() if self._runhistory is None else self._runhistory
-        told = self._known_beforehand(engine, configurations)
+        only_seed = engine.key(0).seed if self._scenario.deterministic else None
+        told = self.told.results_of(configurations, only_seed=only_seed)
         pending = PendingRaces(configurations, history, engine.needs, told, racing=self.racing)
-        self._begun = _Begun(engine, configurations, pending, self._runhistory)
+        crashes = CrashWatch(
+            works=self.started,  # a run of crashes alone is not continued
+            n_enough=self.settings.racers(racing=self.racing),
+        )
+        self._begun = _Begun(engine, configurations, pending, crashes, self._runhistory)
         self._is_unwritten = recorder is not None and recorded is None
         if recorder is not None and recorded is None:
             recorder.renumber()
@@ -535,7 +487,10 @@ class ACBandIntensifier(AbstractIntensifier):
             try:
                 self._record_plans()
                 self._follow_leader(self.n_finished, self.used_walltime)
-                self._refuse_crashed(race)
+                if not self.allow_crashes:
+                    self._run.crashes.refuse(
+                        race, finished=engine.finished is not None, any_told=bool(self.told)
+                    )
                 if race is None or not self._open(race):
                     break
             except BaseException:  # a full disk, Ctrl-C, a callback's error: nobody else knows it
@@ -613,26 +568,6 @@ class ACBandIntensifier(AbstractIntensifier):
         finally:
             self.told, self._recorder, self._begun = Told(known), recorder, None
 
-    def _known_keys(self, configurations: Configurations) -> list[InstanceKey]:
-        """Return the instances of known results, those that most configurations have met first."""
-        numbered = (told for told in self.told if configurations.number_of(told.config) is not None)
-        return [key for key, _ in Counter(told.key for told in numbered).most_common()]
-
-    def _known_beforehand(
-        self, engine: Engine, configurations: Configurations
-    ) -> dict[TrialOn, TrialValue]:
-        """Return the results that were told of those given, by configuration and instance."""
-        known = {}
-        for told in self.told:
-            number = configurations.number_of(told.config)
-            if number is None:
-                continue
-            key = told.key
-            if self._scenario.deterministic:  # seeds do not matter
-                key = InstanceKey(key.instance, engine.key(0).seed)
-            known[number, key] = told.value
-        return known
-
     # --- races --------------------------------------------------------------------------------
 
     def _ask(self) -> Race | None:
@@ -681,7 +616,7 @@ class ACBandIntensifier(AbstractIntensifier):
             self.started = True
             if self._recorder is not None:
                 self._recorder.raced(pending, values)
-            self._note(pending)
+            self._run.crashes.note(pending)
             try:
                 self.engine.tell(pending.race, outcome_of(values, n_known=len(pending.told)))
             except BaseException as error:  # of proposals of the user's own, or Ctrl-C, twice
@@ -690,17 +625,6 @@ class ACBandIntensifier(AbstractIntensifier):
             self._record_plans()
             self._follow_leader(self.n_finished, self.used_walltime)
 
-    def _note(self, race: PendingRace) -> None:
-        """Take note of crashes: what was known before the run says nothing of its target."""
-        for number, value in zip(race.race.racers, race.values, strict=True):
-            if value is None or number in race.told:
-                continue
-            if end_of(value) is End.CRASHED:
-                self._n_crashed += 1
-            else:
-                self._any_success = True
-            self._first_reason = self._first_reason or reason_of(value)
-
     def _refuse_torn(self) -> None:
         """Raise an error if a race was recorded but judged only in part."""
         if self._torn_by is not None:
@@ -708,22 +632,6 @@ class ACBandIntensifier(AbstractIntensifier):
                 f"a race was recorded but could not be judged, because of {self._torn_by!r}. No "
                 "race is lost: start the script again, and the run continues"
             )
-
-    def _refuse_crashed(self, upcoming: Race | None) -> None:
-        """Raise an error if every trial of the first round crashed: the target cannot work."""
-        if self._any_success or self.allow_crashes or not self._first_reason:
-            return
-        if upcoming is None and self.engine.finished is None:  # results are awaited
-            return
-        if upcoming is not None and upcoming.id[:3] == (1, 1, 1):
-            return
-        n_enough = self.settings.racers(racing=self.racing)
-        if self.told and upcoming is not None and self._n_crashed < n_enough:
-            return  # most of the round was known: too few were run to tell
-        raise FirstRaceCrashedError(
-            "every trial of the first round crashed; the first one because of:\n"
-            f"{self._first_reason}"
-        )
 
     def _record_plans(self) -> None:
         plans = self.engine.plans
@@ -768,66 +676,9 @@ class ACBandIntensifier(AbstractIntensifier):
 
     def _follow_leader(self, n_trials: int, walltime: float) -> None:
         """Make the leader the incumbent, as of that moment."""
-        number = self.engine.leader
-        if number is None or self._leaders[-1:] == [number]:
-            return
-        self._leaders.append(number)
-        leader = self.configurations[number]
-        if not (self._lowest_leads and self._cost_of_incumbent < self._mean_cost(leader)):
-            self._incumbents = [leader]
-        if len(self._leaders) <= len(self._trajectory):  # SMAC has it from an earlier process
-            return
-        self._incumbents_changed += 1
-        self._trajectory.append(
-            TrajectoryItem(
-                config_ids=[self.runhistory.get_config_id(leader)],
-                costs=[math.nan],  # see trajectory
-                trial=n_trials,
-                walltime=walltime,
-            )
-        )
-
-    def show(self, config: Configuration, value: TrialValue) -> None:
-        """Make a configuration the incumbent before its race is judged, if that is due.
-
-        Until a race is judged it is the one with the lowest cost; where one cost says all, later
-        on as well. In the paper's schedule, later on, it is one whose cost makes SMAC end the run
-        in the middle of a race.
-        """
-        if end_of(value) is not End.FINISHED:
-            return
-        cost = cost_of(value)
-        if not self._leaders:
-            is_due = cost < self._lowest
-        elif self._lowest_leads:
-            is_due = cost < self._cost_of_incumbent
-        else:
-            is_due = self._one_cost and cost < self._threshold <= self._cost_of_incumbent
-        if is_due:
-            self._lowest = cost
-            self._incumbents = [config]
-            self._shown_at = (self.n_finished, self.used_walltime)
-
-    @property
-    def _lowest_leads(self) -> bool:
-        """Whether the lowest cost leads at once."""
-        return self._one_cost and bool(self.settings.memory)
-
-    @property
-    def _one_cost(self) -> bool:
-        """Whether one cost says all of a configuration."""
-        return self._scenario.deterministic and len(self._scenario.instances or [None]) == 1
-
-    @property
-    def _threshold(self) -> float:
-        return float(np.ravel(self._scenario.termination_cost_threshold)[0])
-
-    @property
-    def _cost_of_incumbent(self) -> float:
-        return min(map(self._mean_cost, self._incumbents), default=math.inf)
-
-    def _mean_cost(self, config: Configuration) -> float:
-        return float(np.max(self.runhistory.average_cost(config)))
+        leader = self.engine.leader
+        if leader is not None and self._leaders[-1:] != [leader]:
+            self.follow(leader, self.configurations[leader], n_trials, walltime)
 
     # --- the beginning -----------------------------------------------------------------------
 

@@ -17,10 +17,20 @@ from smac.runhistory.runhistory import RunHistory
 from acband_configspace.core.ends import End
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.race import Race
-from acband_configspace.errors import OutcomesNeededError, RunFinishedError
+from acband_configspace.errors import (
+    FirstRaceCrashedError,
+    OutcomesNeededError,
+    RunFinishedError,
+)
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.runners import RaceRunner
-from acband_configspace.smac_plugin.trial_values import Ticket, cost_of, end_of, is_result
+from acband_configspace.smac_plugin.trial_values import (
+    Ticket,
+    cost_of,
+    end_of,
+    is_result,
+    reason_of,
+)
 
 if TYPE_CHECKING:
     from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
@@ -219,6 +229,63 @@ class PendingRaces:
                 return None
             self._config_ids[number] = config_id
         return self._runhistory.get(TrialKey(self._config_ids[number], key.instance, key.seed))
+
+
+class CrashWatch:
+    """Takes note of crashes until a trial does not crash: whether the target works at all.
+
+    Parameters
+    ----------
+    works : bool
+        Whether it is known already that the target works.
+    n_enough : int
+        So many crashes say something even if most of the first round was known beforehand.
+    """
+
+    def __init__(self, *, works: bool, n_enough: int) -> None:
+        self._works = works
+        self._n_enough = n_enough
+        self._n_crashed = 0
+        self._first_reason: str | None = None
+
+    def note(self, race: PendingRace) -> None:
+        """Take note of a race that is over.
+
+        What was known before the run says nothing of its target.
+        """
+        for number, value in zip(race.race.racers, race.values, strict=True):
+            if value is None or number in race.told:
+                continue
+            if end_of(value) is End.CRASHED:
+                self._n_crashed += 1
+            else:
+                self._works = True
+            self._first_reason = self._first_reason or reason_of(value)
+
+    def refuse(self, upcoming: Race | None, *, finished: bool, any_told: bool) -> None:
+        """Raise an error if every trial of the first round crashed.
+
+        Parameters
+        ----------
+        upcoming : Race | None
+            The next race; None if there is none, or results are awaited.
+        finished : bool
+            Whether there will be no further one.
+        any_told : bool
+            Whether results were known beforehand.
+        """
+        if self._works or not self._first_reason:
+            return
+        if upcoming is None and not finished:  # results are awaited
+            return
+        if upcoming is not None and upcoming.id[:3] == (1, 1, 1):
+            return
+        if any_told and upcoming is not None and self._n_crashed < self._n_enough:
+            return  # most of the round was known: too few were run to tell
+        raise FirstRaceCrashedError(
+            "every trial of the first round crashed; the first one because of:\n"
+            f"{self._first_reason}"
+        )
 
 
 class RaceCallback(Callback):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from ConfigSpace import Configuration
+from smac.runhistory.dataclasses import TrialValue
 
 from acband_configspace.core.earlier import best_known
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.smac_plugin.configurations import name_of_values
+from acband_configspace.smac_plugin.configurations import Configurations, name_of_values
+from acband_configspace.smac_plugin.pending import TrialOn
 from acband_configspace.smac_plugin.trial_values import ToldTrial, cost_of
 
 Results = Mapping[Hashable, Mapping[InstanceKey, ToldTrial]]
@@ -67,6 +70,26 @@ class Told:
             for name, own in self._results.items()
             if name in good or name not in others
         ]
+
+    def keys_of(self, configurations: Configurations) -> list[InstanceKey]:
+        """Return the instances that these have met, those that most of them have met first."""
+        met = (told for told in self if configurations.number_of(told.config) is not None)
+        return [key for key, _ in Counter(told.key for told in met).most_common()]
+
+    def results_of(
+        self, configurations: Configurations, *, only_seed: int | None
+    ) -> dict[TrialOn, TrialValue]:
+        """Return what is known of these, by configuration and instance.
+
+        If seeds do not matter, all results are of the only one.
+        """
+        known = {}
+        for told in self:
+            number = configurations.number_of(told.config)
+            if number is not None:
+                seed = told.key.seed if only_seed is None else only_seed
+                known[number, InstanceKey(told.key.instance, seed)] = told.value
+        return known
 
 
 def best_of(results: Results, most: int) -> list[Hashable]:

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from ConfigSpace import Configuration, ConfigurationSpace
 from smac.runhistory.dataclasses import TrialValue
 from smac.runhistory.runhistory import RunHistory
@@ -138,6 +139,10 @@ def _of_history(history: RunHistory) -> Iterator[_Result]:
             raise ValueError(
                 "warm_start must hold results without budgets, which AC-Band does not know, but "
                 f"got {key}"
+            )
+        if np.size(value.cost) != 1:
+            raise ValueError(
+                f"warm_start must hold costs of one objective but got {value.cost} for {key}"
             )
         yield history.get_config(key.config_id), key.instance, key.seed, value
 

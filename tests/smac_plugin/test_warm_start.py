@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ConfigSpace import Configuration
 from smac import RandomFacade, Scenario
+from smac.runhistory.runhistory import RunHistory
 from targets import Counted, a_scenario, exact, n_calls, noisy, on_instance, races_of
 
 from acband_configspace import ACBandFacade
@@ -121,6 +122,15 @@ def test_all_trials_are_used_also_if_little_of_it_is_met(
         assert len(facade.runhistory) - len(earlier) == n_trials
         assert facade.intensifier.finished == f"all n_trials={n_trials} trials are used"
         assert Run.of(facade).problem is None
+
+
+def test_costs_of_several_objectives_are_refused(tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path)
+    history = RunHistory()
+    config = scenario.configspace.get_default_configuration()
+    history.add(config, cost=[1.0, 2.0], seed=0)
+    with pytest.raises(ValueError, match="must hold costs of one objective but got"):
+        quiet(scenario, noisy, warm_start=history)
 
 
 def test_a_run_whose_costs_mean_something_else_is_refused(tmp_path: Path) -> None:
