@@ -143,16 +143,29 @@ def words_of(rest: str, place: Place) -> tuple[str, ...]:
         raise InputError(place, f"{rest!r}: {error}") from None
 
 
-def files_in(folder: Path) -> list[str]:
-    """Return the files of a folder, by name, without hidden ones; not those of its folders."""
-    try:
-        entries = sorted(e.name for e in os.scandir(folder) if e.is_file())
-    except OSError as error:
-        raise InputError(Place(folder), f"cannot be read: {error.strerror}") from None
-    names = [name for name in entries if not name.startswith(".")]
+def files_in(folder: Path, *, nested: bool = False) -> list[str]:
+    """Return the files of a folder, sorted, without hidden ones; ``nested``: its folders' too.
+
+    The names are relative to the folder.
+    """
+    names = sorted(_visible_files(folder, nested=nested))
     if not names:
         raise InputError(Place(folder), "has no files that could be instances")
     return names
+
+
+def _visible_files(folder: Path, *, nested: bool) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            visible = [entry for entry in entries if not entry.name.startswith(".")]
+        files = [entry.name for entry in visible if entry.is_file()]
+        folders = [entry.name for entry in visible if nested and entry.is_dir()]
+    except OSError as error:
+        raise InputError(Place(folder), f"cannot be read: {error.strerror}") from None
+    yield from files
+    for name in folders:
+        for inner in _visible_files(folder / name, nested=True):
+            yield os.path.join(name, inner)
 
 
 def found_instances(text: str, base: Path, place: Place) -> list[str]:
@@ -164,7 +177,7 @@ def found_instances(text: str, base: Path, place: Place) -> list[str]:
     if path.is_dir():
         return [os.path.join(text, name) for name in files_in(path)]
     if glob.has_magic(text) and not path.exists():
-        found = sorted(name for name in glob.glob(text, root_dir=base, recursive=True))
+        found = sorted(glob.glob(text, root_dir=base, recursive=True))
         names = [name for name in found if (base / name).is_file()]
         if not names:
             raise InputError(place, f"no file matches {text!r} in {base}")

@@ -8,6 +8,17 @@ from typing import Any
 
 import pytest
 from cli_helpers import IRACE, needs_irace, write_script
+from ConfigSpace import (
+    AndConjunction,
+    ConfigurationSpace,
+    ForbiddenAndConjunction,
+    ForbiddenEqualsClause,
+    ForbiddenLessThanClause,
+    GreaterThanCondition,
+    LessThanCondition,
+    OrdinalHyperparameter,
+    UniformIntegerHyperparameter,
+)
 
 from acband_configspace.cli.errors import InputError
 from acband_configspace.cli.main import main
@@ -130,6 +141,84 @@ def test_true_and_false_are_conditions() -> None:
     text = 'a "" i (1, 3) | TRUE\nb "" i (1, 3) | (a > 1) & TRUE\n'
     space = read_irace(text, "f")
     assert [c.child.name for c in space.conditions] == ["b"]
+
+
+@pytest.mark.parametrize("condition", ["FALSE", "a == 1 & FALSE", "!TRUE", "F"])
+def test_a_parameter_that_is_never_active_is_refused(condition: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_irace(f'a "" i (1, 3)\nq "--q " i (1, 3) | {condition}\n', "parameters.txt")
+    assert str(caught.value) == "parameters.txt:2: q is never active: leave it out"
+
+
+@pytest.mark.parametrize("condition", ["b == 1", "!(b %in% c(1))", "a == 1 | b > 2"])
+def test_a_condition_on_itself_is_refused(condition: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_irace(f'a "" i (1, 3)\nb "" i (1, 3) | {condition}\n', "parameters.txt")
+    assert str(caught.value) == "parameters.txt:2: the conditions form a cycle: b → b"
+
+
+@pytest.mark.parametrize("sign", ["==", "%in%"])
+def test_a_cycle_of_negations_is_refused(sign: str) -> None:
+    text = f'a "" i (1, 3) | !(b {sign} 1)\nb "" i (1, 3) | !(a {sign} 1)\n'
+    with pytest.raises(InputError, match="f:1: the conditions form a cycle: . → . → ."):
+        read_irace(text, "f")
+
+
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        ("as.numeric(tol) < 0.01", {"0.001"}),
+        ("0.01 <= as.numeric(tol)", {"0.1", "0.01"}),
+        ("as.numeric(tol) > 0.05", {"0.1"}),
+        ("!(as.numeric(tol) > 0.05)", {"0.01", "0.001"}),
+    ],
+)
+def test_ordinals_are_compared_by_their_numbers(condition: str, values: set[str]) -> None:
+    """R knows nothing of their positions."""
+    space = read_irace(f'tol "" o (0.1, 0.01, 0.001)\nq "" i (1, 3) | {condition}\n', "f")
+    space.seed(1)
+    for configuration in space.sample_configuration(50):
+        assert ("q" in configuration) is (configuration["tol"] in values)
+
+
+def test_ordinals_that_are_no_numbers_have_no_order() -> None:
+    with pytest.raises(InputError, match="f:2: o < high: the values of o have no order"):
+        read_irace('o "" o (low, high)\nq "" i (1, 3) | o < "high"\n', "f")
+
+
+def ordered_space() -> ConfigurationSpace:
+    space = ConfigurationSpace()
+    speed = OrdinalHyperparameter("speed", ["slow", "medium", "fast"])
+    size = OrdinalHyperparameter("size", [1, 2, 10])
+    space.add(speed, size, UniformIntegerHyperparameter("child", 1, 3))
+    return space
+
+
+def test_the_order_of_ordinals_is_written_as_their_values() -> None:
+    """R would compare them by the alphabet."""
+    space = ordered_space()
+    speed, size, child = space["speed"], space["size"], space["child"]
+    above, below = GreaterThanCondition(child, speed, "slow"), LessThanCondition(child, size, 10)
+    space.add(AndConjunction(above, below))
+    slower, large = ForbiddenLessThanClause(speed, "fast"), ForbiddenEqualsClause(size, 10)
+    space.add(ForbiddenAndConjunction(slower, large))
+    written = write_irace(space)
+    condition = 'speed %in% c("medium", "fast") & size %in% c("1", "2")'
+    assert f'child "--child=" i (1, 3) | {condition}\n' in written.text
+    assert written.forbidden == 'speed %in% c("slow", "medium") & size == "10"\n'
+    again = read_irace(f"{written.text}[forbidden]\n{written.forbidden}", "f")
+    again.seed(1)
+    for configuration in again.sample_configuration(100):
+        v = dict(configuration)
+        assert ("child" in v) is (v["speed"] != "slow" and v["size"] != "10")
+        assert v["size"] != "10" or v["speed"] == "fast"
+
+
+def test_an_order_that_no_value_keeps_is_named() -> None:
+    space = ordered_space()
+    space.add(LessThanCondition(space["child"], space["speed"], "slow"))
+    with pytest.raises(ValueError, match="\n  speed < slow: holds for no value of speed$"):
+        write_irace(space)
 
 
 def test_names_that_r_cannot_have_are_changed() -> None:

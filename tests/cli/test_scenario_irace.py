@@ -73,6 +73,21 @@ def test_every_key(folder: Path) -> None:
     assert any("testType" in note for note in scenario.notes)
 
 
+def test_instances_are_in_folders_of_folders(folder: Path) -> None:
+    """irace lists them so; what is hidden, it does not."""
+    (folder / "Instances" / "hard" / "very").mkdir(parents=True)
+    (folder / "Instances" / ".git").mkdir()
+    (folder / "Tests" / "easy").mkdir(parents=True)
+    for name in ("hard/very/i0", "hard/i4", "hard/.i5", ".git/HEAD"):
+        (folder / "Instances" / name).touch()
+    (folder / "Tests" / "easy" / "t2").touch()
+    text = SCENARIO.replace('testInstancesDir = ""', 'testInstancesDir = "Tests"')
+    scenario = read(folder, text.replace("testInstancesFile = 'test.txt'\n", ""))
+    names = ["hard/i4", "hard/very/i0", "i1", "i2"]
+    assert scenario.instances == tuple(f"./Instances/{name}" for name in names)
+    assert scenario.test_instances == ("Tests/easy/t2",)
+
+
 def test_capping_means_run_time(folder: Path) -> None:
     text = SCENARIO.replace("maxExperiments = 500", "maxTime = 900\ncapping = 1\nboundMax = 5")
     scenario = read(folder, text)

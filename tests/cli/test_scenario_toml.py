@@ -143,8 +143,8 @@ def test_how_a_cost_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ['"list.txt"', '"*.cnf"', '"."', '["a b.cnf", "c.cnf"]'])
 def test_instances_of_all_kinds(value: str, tmp_path: Path) -> None:
     folder = tmp_path / "x"
-    folder.mkdir()
-    for name in ("a b.cnf", "c.cnf"):
+    (folder / "deeper").mkdir(parents=True)
+    for name in ("a b.cnf", "c.cnf", "deeper/d.cnf"):
         (folder / name).touch()
     (folder / "list.txt").write_bytes(b"\xef\xbb\xbf# two\r\na b.cnf\r\n\r\nc.cnf\r\nc.cnf\r\n")
     found = read(folder, SMALL + f"[instances]\ntrain = {value}\n").instances or ()
@@ -173,6 +173,8 @@ def test_a_space_in_a_file(tmp_path: Path) -> None:
         ("range", "rnage", 5, "x: unknown key 'rnage'; did you mean 'range'?"),
         ("default = 0.5", "default = 5", 5, "default of x must lie in [0, 1] but is 5"),
         ("default = 0.5", "when = 'y == 1'", 5, "'y' is not a parameter of this file"),
+        ("default = 0.5", "when = 'FALSE'", 5, "x is never active: leave it out"),
+        ("default = 0.5", "when = 'x > 0.5'", 5, "the conditions form a cycle: x → x"),
         ("default = 0.5", 'log = "false"', 5, "x: log must be true or false but got 'false'"),
         ("default = 0.5", "ordered = true", 5, "x: ordered must not be given beside range"),
         ("range = [0.0, 1.0]", "values = [0.5], log = true", 5, "x: log must not be given beside"),

@@ -180,7 +180,8 @@ def _instances(given: Assignments, which: str) -> list[ListedInstance] | None:
     if listed is not None:
         found = listed_instances(listed, comments=True)
     elif name:
-        found = [ListedInstance(f) for f in files_in(given.existing(key, name, is_folder=True))]
+        folder = given.existing(key, name, is_folder=True)
+        found = [ListedInstance(file) for file in files_in(folder, nested=True)]  # as irace does
     else:
         return None
     return [ListedInstance(os.path.join(name, i.name), i.rest) for i in found]

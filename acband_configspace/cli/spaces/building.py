@@ -108,6 +108,7 @@ def build_space(
     for name, parameter in parameters.items():
         with located(parameter.place, ValueError, TypeError, OverflowError):
             hyperparameters[name] = parameter.to_hyperparameter()
+    _refuse_cycle(conditions)  # neither ConfigSpace nor the simplifier takes one
     active: dict[str, Expression] = {}
     for one in conditions:
         active[one.child] = joined(And, [active.get(one.child, True), one.expression])
@@ -118,7 +119,6 @@ def build_space(
         for one in forbidden
         for clause in _clauses(one, hyperparameters, simple)
     ]
-    _refuse_cycle(conditions)
     space = ConfigurationSpace()
     space.add(*hyperparameters.values(), *added_conditions)
     if not clauses:
@@ -167,12 +167,20 @@ def _conditions(
         with located(one.place, ExpressionError):
             expression = simple.simplified(one.expression)
             if expression is False:
-                expression = simple.never(next(names_in(one.expression)))
+                expression = _never(one, simple)
         by_child.setdefault(one.child, []).append(expression)
     for child, expressions in by_child.items():
         whole = joined(And, expressions)  # several lines about one child must all hold
         if whole is not True:
             yield _built(whole, known, _CONDITIONS, known[child])
+
+
+def _never(one: Placed, simple: Simplifier) -> Expression:
+    """Return a condition that never holds: it needs a parameter that it speaks of."""
+    name = next(names_in(one.expression), None)
+    if name is None:
+        raise ExpressionError(f"{one.child} is never active: leave it out")
+    return simple.never(name)
 
 
 def _clauses(

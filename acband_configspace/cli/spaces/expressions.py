@@ -16,6 +16,8 @@ MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 NEGATED = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
 #: What ConfigSpace lacks, or has for parameters that are not active as well: either of two.
 EITHER = {"!=": ("<", ">"), "<=": ("<", "=="), ">=": (">", "==")}
+#: The comparisons that need an order.
+ORDERINGS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,12 @@ class Simplifier:
     parameters : Mapping[str, Parameter]
         All there are.
     conditions : Mapping[str, Expression]
-        When parameters are active, for those that are not always.
+        When parameters are active, for those that are not always; they form no cycle.
     as_in_r : bool
         Read expressions as R does. A value that a parameter does not have is unlike all others. A
         comparison with an inactive parameter, NA in R, is NA, and so is its negation: neither
-        holds. But ``%in%`` is then false, and its negation holds.
+        holds. But ``%in%`` is then false, and its negation holds. The order of an ordinal's values
+        is that of their numbers; elsewhere it is that of their positions.
     """
 
     def __init__(
@@ -152,7 +155,6 @@ class Simplifier:
         self._parameters = parameters
         self._conditions = conditions
         self._as_in_r = as_in_r
-        self._asked: list[str] = []
 
     def simplified(
         self, expression: Expression, *, negate: bool = False, relations: bool = False
@@ -182,13 +184,7 @@ class Simplifier:
         """Return when a parameter is not active."""
         if name not in self._conditions:
             return False
-        if name in self._asked:
-            raise ExpressionError(f"the conditions of {name} lead back to it")
-        self._asked.append(name)
-        try:
-            return self._opposite(self.simplified(self._conditions[name]))
-        finally:
-            self._asked.pop()
+        return self._opposite(self.simplified(self._conditions[name]))
 
     def _opposite(self, simple: Expression) -> Expression:
         """Return what holds whenever a simplified expression does not, also of what is inactive."""
@@ -240,7 +236,8 @@ class Simplifier:
             matched = {self._match(parameter, text) for text in comparison.values} - {None}
             return set(parameter.values) - matched if comparison.operator == "!=" else matched
         values, (text,) = parameter.values, comparison.values
-        found = _find(parameter, text) if parameter.kind == "ordinal" else None
+        by_position = parameter.kind == "ordinal" and not self._as_in_r
+        found = _find(parameter, text) if by_position else None
         if found is not None:
             ranks, limit = [float(rank) for rank in range(len(values))], float(values.index(found))
         else:  # by their numbers, if they are numbers
@@ -251,7 +248,7 @@ class Simplifier:
                     f"{parameter.name} {comparison.operator} {text}: the values of "
                     f"{parameter.name} have no order"
                 ) from None
-        holds = _OPERATIONS[comparison.operator]
+        holds = ORDERINGS[comparison.operator]
         return {v for v, rank in zip(values, ranks, strict=True) if holds(rank, limit)}
 
     def _match(self, parameter: Parameter, text: Any) -> Any:
@@ -273,9 +270,6 @@ class Simplifier:
             return joined(kind, [_bounded(parameter, operator, number) for number in numbers])
         operator = NEGATED[comparison.operator] if negate else comparison.operator
         return _bounded(parameter, operator, numbers[0])
-
-
-_OPERATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 def _find(parameter: Parameter, text: Any) -> Any:

@@ -13,7 +13,16 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.errors import InputError, Place, suggestion
 from acband_configspace.cli.files import Line, meaningful_lines, read_text, split_values
 from acband_configspace.cli.spaces.building import Draft, conditions_of, forbidden_of
-from acband_configspace.cli.spaces.expressions import Syntax
+from acband_configspace.cli.spaces.expressions import (
+    ORDERINGS,
+    And,
+    Comparison,
+    Expression,
+    Or,
+    Simplifier,
+    Syntax,
+    joined,
+)
 from acband_configspace.cli.spaces.parameters import (
     KINDS,
     Kind,
@@ -185,14 +194,37 @@ def write_irace(space: ConfigurationSpace) -> Written:
         value=lambda name, value: _r_value(parameters[name], value),
         membership="{name} %in% c({values})",
     )
+    by_child = {c: _without_order(e, parameters, problems) for c, e in conditions_of(space)}
+    forbidden = [_without_order(e, parameters, problems) for e in forbidden_of(space)]
     refuse(problems, "irace's parameters")
-    conditions = {child: syntax.write(e) for child, e in conditions_of(space)}
+    conditions = {child: syntax.write(expression) for child, expression in by_child.items()}
     lines = [
         _line(names[name], parameter, conditions.get(name))
         for name, parameter in parameters.items()
     ]
-    clauses = [syntax.write(expression) for expression in forbidden_of(space)]
+    clauses = [syntax.write(expression) for expression in forbidden]
     return Written("\n".join(lines) + "\n", tuple(notes), "\n".join([*clauses, ""]))
+
+
+def _without_order(
+    expression: Expression, parameters: Mapping[str, Parameter], problems: list[str]
+) -> Expression:
+    """Return the same, but where ordinals are compared, the values for which that holds.
+
+    ConfigSpace compares them by their positions, R by the alphabet.
+    """
+    match expression:
+        case And(parts) | Or(parts):
+            retold = [_without_order(part, parameters, problems) for part in parts]
+            return joined(type(expression), retold)
+        case Comparison(name, sign, (value,)):
+            if parameters[name].kind != "ordinal" or sign not in ORDERINGS:
+                return expression
+            listed = Simplifier(parameters, {}, as_in_r=False).simplified(expression)
+            if listed is not False:
+                return listed
+            problems.append(f"{name} {sign} {value_text(value)}: holds for no value of {name}")
+    return expression
 
 
 def _r_names(parameters: Mapping[str, Parameter]) -> dict[str, str]:
