@@ -15,7 +15,7 @@ from typing import ClassVar
 from acband_configspace.runlog.estimates import Estimate
 from acband_configspace.runlog.played import PlayedEpoch, PlayedGroup, PlayedRound
 from acband_configspace.runlog.replay import Run
-from acband_configspace.runlog.words import counted, number, seconds
+from acband_configspace.runlog.words import bounded, counted, number, seconds
 
 #: More dots than this in a column cannot be told apart: then there are bars.
 MOST_DOTS = 64
@@ -164,9 +164,8 @@ def cost_chart(run: Run) -> CostChart | None:
 
 
 def _estimated(estimate: Estimate) -> str:
-    mean, error = number(estimate.mean), estimate.error
-    text = f"at least {mean}" if estimate.at_least else mean
-    return text if error is None else f"{text} ± {number(2 * error)}"
+    mean, error = bounded(estimate.mean, at_least=estimate.at_least), estimate.error
+    return mean if error is None else f"{mean} ± {number(2 * error)}"
 
 
 def _cost_scale(values: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> Scale:

@@ -15,7 +15,7 @@ from acband_configspace.core.instances import InstanceKey
 from acband_configspace.core.statistics import Floats
 from acband_configspace.runlog.records import RaceRecord, TrialRecord
 from acband_configspace.runlog.verdict import ENOUGH_PAIRS, paired_interval, ratio_of_means
-from acband_configspace.runlog.words import counted, gain, number
+from acband_configspace.runlog.words import bounded, counted, gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +240,13 @@ class Comparison:
     default_mean: float | None
     """The default's mean cost on them."""
     incumbent_mean: float | None
-    n_wins: int
-    """On how many of them the incumbent was better."""
-    n_losses: int
     at_least: bool
     """Whether the default was stopped on some: then it is known to cost more than this."""
+    own_at_least: bool
+    """Whether the incumbent was: then it is not known how much better it is, or whether."""
     ratio_interval: tuple[float, float] | None
-    """95 % of the default's mean divided by the incumbent's; None from too few instances."""
+    """95 % of the default's mean divided by the incumbent's; None from too few instances, and
+    where there is no ratio."""
     default_estimate: Estimate | None
     """What the default costs, as incumbents are estimated."""
     n_default_failed: int
@@ -260,7 +260,7 @@ class Comparison:
     @property
     def ratio(self) -> float | None:
         """The default's mean divided by the incumbent's, where that means something."""
-        if self.default_mean is None or self.incumbent_mean is None:
+        if self.default_mean is None or self.incumbent_mean is None or self.own_at_least:
             return None
         if min(self.default_mean, self.incumbent_mean) <= 0:
             return None
@@ -271,13 +271,16 @@ class Comparison:
         default, incumbent = self.default_mean, self.incumbent_mean
         if default is None or incumbent is None:
             return self._not_met(own)
-        at_least = "at least " if self.at_least else ""
-        text = f"{number(incumbent)} instead of {at_least}{number(default)} on average"
+        text = (
+            f"{bounded(incumbent, at_least=self.own_at_least)} instead of "
+            f"{bounded(default, at_least=self.at_least)} on average"
+        )
         # A lower bound on the default's mean says nothing while it is below the incumbent's.
         if self.ratio is None or (self.at_least and default < incumbent):
             text = f"costs {text}"
         else:
             how = gain(default, incumbent, racing=racing, interval=self.ratio_interval)
+            at_least = "at least " if self.at_least else ""
             text = f"{'is' if racing else 'costs'} {at_least}{how}: {text}"
         instances = counted(self.n_common, "training instance")
         instances = "only training instance" if self.n_common == 1 else instances
@@ -287,9 +290,9 @@ class Comparison:
         default = self.default_estimate
         if default is None or own is None:
             return "leads; it has not met the default on a common instance yet"
-        at_least = "at least " if default.at_least else ""
+        costs = [bounded(known.mean, at_least=known.at_least) for known in (own, default)]
         return (
-            f"costs {number(own.mean)} on average, the default {at_least}{number(default.mean)}, "
+            f"costs {costs[0]} on average, the default {costs[1]}, "
             "each on instances of its own: they have none in common"
         )
 
@@ -306,9 +309,8 @@ def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparis
         n_common=n_common,
         default_mean=float(pairs.first.mean()) if n_common else None,
         incumbent_mean=float(pairs.second.mean()) if n_common else None,
-        n_wins=int((pairs.second < pairs.first).sum()),
-        n_losses=int((pairs.second > pairs.first).sum()),
-        at_least=pairs.first_bounded > 0 and pairs.second_bounded == 0,
+        at_least=pairs.first_bounded > 0,
+        own_at_least=pairs.second_bounded > 0,
         ratio_interval=_ratio_interval(pairs) if default != incumbent else None,
         default_estimate=Estimator(costs, incumbent, {default, *leaders}).estimate(default),
         n_default_failed=costs.n_failed[default],
@@ -317,5 +319,7 @@ def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparis
 
 def _ratio_interval(pairs: Pairs) -> tuple[float, float] | None:
     if not len(pairs) or min(pairs.first.min(), pairs.second.min()) <= 0:
+        return None
+    if pairs.second_bounded:  # whose mean may be any number above, and the ratio any below
         return None
     return paired_interval(pairs.first, pairs.second, ratio_of_means)

@@ -184,13 +184,16 @@ class Recorded:
         """Return the last note of a kind."""
         return next((note for note in reversed(self.notes) if note.kind == kind), None)
 
+    def closing_note(self, kind: str) -> Note | None:
+        """Return the last note of a kind, None if the run has been continued since."""
+        note = self.note(kind)
+        return None if note is None or note.n_races < len(self.races) else note
+
     @property
     def finished(self) -> str | None:
         """Why the run has ended, None while it may go on: it may have been continued since."""
-        note = self.note("finished")
-        if note is None or note.n_races < len(self.races):
-            return None
-        return str(note.values.get("reason", "finished"))
+        note = self.closing_note("finished")
+        return None if note is None else str(note.values.get("reason", "finished"))
 
     @property
     def n_trials(self) -> int | None:

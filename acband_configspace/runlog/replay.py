@@ -7,6 +7,7 @@ goes on, or on another machine.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ from acband_configspace.runlog.estimates import Comparison, Costs, Lead, compari
 from acband_configspace.runlog.journal import JOURNAL, read_journal
 from acband_configspace.runlog.played import Played, PlayedEpoch, PlayedRound, play
 from acband_configspace.runlog.records import Header, RaceRecord, Recorded, TrialRecord
-from acband_configspace.runlog.words import counted, number
+from acband_configspace.runlog.words import bounded, counted
 
 #: What became of a trial, in the order in which reports list it.
 FATES = ("won", *(end.value for end in End))
@@ -63,7 +64,8 @@ class Run:
             recorded = read_journal(journal_in(directory))
         except JournalError as error:
             raise NoRunError(str(error)) from error
-        return cls(directory, recorded, recorded.finished or _finished(directory), statistic)
+        finished = recorded.finished or _finished(directory, recorded.races)
+        return cls(directory, recorded, finished, statistic)
 
     @classmethod
     def of(cls, source: AnyRun) -> Run:
@@ -202,7 +204,9 @@ class Run:
             return "No configuration has finished a race yet."
         name, own = f"Configuration {self.label(self.incumbent)}", self.leads[-1].estimate
         if self.comparison is None:
-            cost = "" if own is None else f", with an estimated mean of {number(own.mean)}"
+            cost = ""
+            if own is not None:
+                cost = f", with an estimated mean of {bounded(own.mean, at_least=own.at_least)}"
             return f"{name} leads{cost}. The default takes no part in this run."
         if self.comparison.is_default:
             return "The default configuration itself leads: nothing better has been found so far."
@@ -261,11 +265,13 @@ def journal_in(directory: Path) -> Path:
     return path
 
 
-def _finished(directory: Path) -> str | None:
+def _finished(directory: Path, races: Sequence[RaceRecord]) -> str | None:
     """Return why the run has ended, from what SMAC saves beside the journal."""
     try:
         state = json.loads((directory / "intensifier.json").read_text(encoding="utf-8"))["state"]
         optimization = json.loads((directory / "optimization.json").read_text(encoding="utf-8"))
+        if races and optimization.get("used_walltime", math.inf) < races[-1].walltime:
+            return None  # of an earlier end: the run has been continued since
         if state.get("finished"):
             return str(state["finished"])
         # A limit has cut it off, perhaps in the middle of a round.

@@ -61,7 +61,7 @@ def html_report(run: AnyRun) -> str:
         The run, its directory, or its facade.
     """
     run = Run.of(run)
-    note = run.recorded.note(VERDICT)
+    note = run.recorded.closing_note(VERDICT)  # after further races another one may lead
     page = _environment().get_template("report.html").render(
         run=run,
         tested=None if note is None else Verdict.of_note(note.values),

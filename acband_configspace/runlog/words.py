@@ -12,6 +12,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
+def bounded(value: float, *, at_least: bool) -> str:
+    """Return a number that may be a lower bound only.
+
+    >>> bounded(2.5, at_least=True), bounded(2.5, at_least=False)
+    ('at least 2.5', '2.5')
+    """
+    return f"at least {number(value)}" if at_least else number(value)
+
+
 def seconds(value: float) -> str:
     """Return a duration in a unit that suits it.
 

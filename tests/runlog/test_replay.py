@@ -22,6 +22,7 @@ from acband_configspace.core.race import RaceId
 from acband_configspace.core.settings import Settings, settings_from
 from acband_configspace.core.statistics import Wins, wins
 from acband_configspace.runlog.csv import write_trials
+from acband_configspace.runlog.estimates import Costs, Estimator, Lead, comparison_of
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.records import RaceRecord, TrialRecord
 from acband_configspace.runlog.replay import FATES, NoRunError, Run
@@ -170,7 +171,6 @@ def test_the_default_is_set_beside_the_incumbent(tmp_path: Path) -> None:
     assert comparison.default == 0
     assert comparison.incumbent == run.incumbent != 0
     assert comparison.n_common >= 20
-    assert comparison.n_wins + comparison.n_losses <= comparison.n_common
     low, high = comparison.ratio_interval or (0, 0)
     assert 1 < low < comparison.ratio < high
     assert comparison.default_estimate.mean > run.leads[-1].estimate.mean
@@ -184,6 +184,39 @@ def test_a_default_that_was_stopped_costs_at_least_what_it_had(tmp_path: Path) -
     comparison = Run.load(tmp_path).comparison
     assert comparison.at_least
     assert comparison.ratio > 1
+
+
+def race_of(index: int, ends: dict[int, End], cost: float) -> RaceRecord:
+    """Return a race, on an instance of its own, in which all cost the same."""
+    trials = tuple(TrialRecord(end, cost, cost, cost, 0.0) for end in ends.values())
+    place, key = RaceId(1, 1, 1, 0, index), InstanceKey(None, index)
+    return RaceRecord(place, index, key, tuple(ends), trials, 1.0, len(trials))
+
+
+def test_an_incumbent_that_was_stopped_costs_at_least_what_it_had() -> None:
+    leads = [Lead(1, 0.0, 2, None, None)]
+    races = [race_of(n, {0: End.FINISHED, 1: End.FINISHED}, 2.0) for n in range(5)]
+    known = comparison_of(Costs(races), leads, 0)
+    assert (known.ratio, known.ratio_interval) == (1.0, (1.0, 1.0))
+    races.append(race_of(5, {0: End.FINISHED, 1: End.LOST}, 5.0))
+    bound = comparison_of(Costs(races), leads, 0)
+    assert (bound.ratio, bound.ratio_interval) == (None, None)
+    text = bound.in_words(None, racing=True)
+    assert text.startswith("costs at least 2.5 instead of 2.5 on average, on the 6 training")
+    races.append(race_of(6, {0: End.LOST, 1: End.FINISHED}, 2.5))
+    both = comparison_of(Costs(races), leads, 0)
+    assert (both.at_least, both.own_at_least, both.ratio) == (True, True, None)
+    text = both.in_words(None, racing=True)
+    assert text.startswith("costs at least 2.5 instead of at least 2.5 on average, on the 7")
+
+
+def test_those_who_have_not_met_cost_at_least_what_they_had() -> None:
+    ends = [{0: End.FINISHED}, {1: End.FINISHED}, {1: End.LOST}]
+    costs = Costs([race_of(n, end, n + 2.0) for n, end in enumerate(ends)])
+    own = Estimator(costs, 1).estimate(1)
+    compared = comparison_of(costs, [Lead(1, 0.0, 1, own, None)], 0)
+    text = compared.in_words(own, racing=True)
+    assert text.startswith("costs at least 3.5 on average, the default 2, each on instances")
 
 
 def test_where_the_default_takes_no_part_there_is_no_comparison(tmp_path: Path) -> None:
@@ -335,6 +368,19 @@ def test_why_a_run_ended_may_stand_in_smacs_files(tmp_path: Path) -> None:
     for torn in ('{"sta', "[]", "{}"):
         (tmp_path / "intensifier.json").write_text(torn)
         assert Run.load(tmp_path).finished is None
+
+
+@pytest.mark.parametrize(("reason", "seconds"), [(None, 0.0), ("done", 0.0), ("done", -0.001)])
+def test_what_smac_saved_before_the_last_race_is_of_an_earlier_end(
+    tmp_path: Path, reason: str | None, seconds: float
+) -> None:
+    write_run(tmp_path, n_trials=50, stop_after=3)
+    walltime = Run.load(tmp_path).elapsed + seconds
+    state = {"finished": True, "used_walltime": walltime}
+    (tmp_path / "optimization.json").write_text(json.dumps(state))
+    (tmp_path / "intensifier.json").write_text(json.dumps({"state": {"finished": reason}}))
+    expected = None if seconds < 0 else reason or "its limit was reached"
+    assert Run.load(tmp_path).finished == expected
 
 
 def test_the_table_has_a_line_per_trial(tmp_path: Path) -> None:

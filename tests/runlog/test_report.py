@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from acband_configspace.runlog.charts import (
     races_chart,
 )
 from acband_configspace.runlog.journal import Journal
+from acband_configspace.runlog.records import Note
 from acband_configspace.runlog.replay import Run
 from acband_configspace.runlog.report import html_report
 from acband_configspace.runlog.verdict import VERDICT, Verdict
@@ -145,6 +146,23 @@ def test_what_was_found_on_test_instances_comes_first(tmp_path: Path) -> None:
     assert page.index("How much better") < first < second
     assert page.index("PAR10") < second
     assert page.index("Wilcoxon signed-rank test: p = 0.00") < second
+
+
+@pytest.mark.parametrize(("n_since", "shown"), [(0, True), (1, False)])
+def test_a_run_that_has_gone_on_is_to_be_tested_again(
+    directory: Path, n_since: int, shown: bool
+) -> None:
+    """The verdict is about who led when it was made."""
+    run = Run.load(directory)
+    found = Verdict.of([1.0] * 10, [2.0] * 10, racing=True, cutoff=5.0)
+    note = Note(VERDICT, asdict(found), n_races=len(run.races) - n_since)
+    page = html_report(replace(run, recorded=replace(run.recorded, notes=[note])))
+    assert (found.text in page) is shown
+    assert run.verdict in page
+
+
+def test_pages_are_told_apart_by_their_titles(directory: Path) -> None:
+    assert f"<title>AC-Band run {directory}</title>" in html_report(directory)
 
 
 def test_the_state_of_a_run_is_said(directories: Path) -> None:
