@@ -87,6 +87,8 @@ class ClusterClient:
         self._client: Any = client  # it is only typed in part
         self._plugin = plugin
         self._is_set_up = False
+        self._is_registered = False
+        """Whether the scheduler may have the plugin, also if some workers could not be set up."""
         self._n_set_ups = 0
         self._is_proven = False
         """Whether a race was reported since the workers were set up, so that this has worked."""
@@ -142,6 +144,7 @@ class ClusterClient:
             return False
         self._n_set_ups += 1  # first: what setting up closes was sent before
         self._is_proven = False
+        self._is_registered = True
         for chances in (2, 1, 0):
             try:
                 self._client.register_plugin(self._plugin, name=self._plugin.name)
@@ -178,6 +181,12 @@ class ClusterClient:
         """
         try:
             done = await future
+        except asyncio.CancelledError as error:
+            # Dask fetches several results at once: who drops one task may end the wait for others.
+            if key in self._tasks:
+                lost = Failure.TASK_LOST
+                self._arrived.put(Arrival(key, failure=lost, error=error, set_up=set_up))
+            raise
         except Exception as error:  # the task's, or Dask's, which has many
             failure = self._meaning_of(error, set_up)
             self._arrived.put(Arrival(key, failure=failure, error=error, set_up=set_up))
@@ -223,15 +232,17 @@ class ClusterClient:
     def close(self, seconds: float) -> None:
         """Drop all tasks and have the workers close the run; take at most so long."""
         self.drop(list(self._tasks))
-        if not self.is_up or not self._is_set_up:
+        if not self.is_up or not self._is_registered:
             return  # without a scheduler the workers end, and with them the racers
-        self._is_set_up = False
+        self._is_set_up = self._is_registered = False
         try:
             self._client.sync(
                 self._client.scheduler.unregister_worker_plugin,
                 name=self._plugin.name,
                 callback_timeout=seconds,
             )
+        except ValueError as error:  # a scheduler that was started anew does not know it
+            logger.debug("There was nothing to tell the workers: %s", error)
         except Exception as error:  # a worker is dying: its racers die with it
             logger.warning("Some workers could not be told that the run is over: %s", error)
 

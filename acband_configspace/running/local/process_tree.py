@@ -141,7 +141,8 @@ def children(pid: int) -> list[int]:
     if not LISTS_CHILDREN:
         return [process.pid for process in psutil.Process(pid).children()]
     found: list[int] = []
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+    # It has just ended, or is somebody else's: /proc may hide what a setuid program does.
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             # Unbuffered: a third of the time, while losers wait to be stopped.
             with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as listing:

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, NoReturn
@@ -211,12 +211,9 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[RacerEnd, object]:
     returned: object = None
     error: str | None = None
     status = End.FINISHED
-    if "numpy.random" in sys.modules:
-        # As Python's own generator does: else all racers, forked from one process, draw the same.
-        # By what is called, so that a trial that is run again draws what it drew.
-        sys.modules["numpy.random"].seed(zlib.crc32(job.arguments))
     try:
         positional, named = _SharedUnpickler(job.arguments, target.shared).load()
+        _seed_numpy(positional, named)
         returned = target.function(*positional, **named)
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
@@ -233,6 +230,19 @@ def _call(job: CallJob, target: LoadedTarget) -> tuple[RacerEnd, object]:
         with contextlib.suppress(OSError, ValueError, AttributeError):  # it may have closed it
             stream.flush()
     return RacerEnd(ended, status, error), returned
+
+
+def _seed_numpy(positional: Sequence[Mapping[str, Any]], named: Mapping[str, Any]) -> None:
+    """Seed NumPy's generator: else all racers, forked from one process, draw the same.
+
+    By what is called, so that a trial that is run again draws what it drew. By values, since the
+    same configuration is another pickle once somebody has looked at it.
+    """
+    if "numpy.random" not in sys.modules:
+        return
+    (configuration,) = positional
+    called = [sorted((n, str(v)) for n, v in one.items()) for one in (configuration, named)]
+    sys.modules["numpy.random"].seed(zlib.crc32(repr(called).encode()))
 
 
 def _traceback() -> str:

@@ -145,6 +145,8 @@ class Supervisor:
         self._user_is_gone = False
         self._overhead = math.inf
         """The least time seen around a target that tells its own time: a wrapper's start, say."""
+        self._may_tell_time = target.read_result is not None
+        """Whether a target that has told no time of its own yet may still do so."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ)
         self._user_process = _watch_process(setup.user_process)
@@ -221,7 +223,7 @@ class Supervisor:
             is_known = math.isfinite(self._overhead)
             room = 2 * self._overhead if is_known else 0.0
             # A limit is on the time that a target tells: nobody knows yet what is around that.
-            slack = room if is_known or self._target.read_result is None else math.inf
+            slack = math.inf if self._may_tell_time and not is_known else room
             for watcher in free[: len(race.waiting)]:
                 watcher.race = race
                 watcher.index = race.waiting.popleft()
@@ -247,9 +249,11 @@ class Supervisor:
         race.reports[index] = report
         if report.status is End.FINISHED:
             self._note_finish(race, self._limits.measured_time(report))
-            if report.own_time is not None:
+            if report.own_time:
                 overhead = self._limits.measured_time(report) - report.own_time
                 self._overhead = max(0.0, min(self._overhead, overhead))
+            else:  # what is read is an answer or a cost, not a time; some wrappers say 0 then
+                self._may_tell_time = False
         self._report_if_done(race)
 
     def _report_if_done(self, race: _RaceInProgress) -> None:

@@ -498,6 +498,33 @@ def test_a_cluster_that_has_forgotten_the_run_is_set_up_again(
     assert "gets no more races" not in caplog.text
 
 
+def test_a_result_that_dask_stops_waiting_for_is_fetched_again(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    """It fetches several at once: whoever drops one of them ends the wait for the others."""
+    cluster.have_workers(1)
+    races = open_cluster(racers=1)
+    races.start(RaceSpec("race", _seconds(0.5)))
+    _wait_for(races, lambda: races._client._tasks)
+    (task,) = races._client._tasks.values()
+    task.follower.cancel()
+    (report,) = _all_reports(races).values()
+    assert statuses(report) == ["finished"]
+
+
+def test_a_run_that_was_not_set_up_everywhere_is_closed(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    cluster.have_workers(1)
+    races = open_cluster(racers=1)
+    races.start(RaceSpec("race", _seconds(0)))
+    _all_reports(races)
+    races._client._is_set_up = False  # as after a lost task
+    races.close()
+    with pytest.raises(ValueError, match="does not exist"):
+        cluster.client.unregister_worker_plugin(races._run)
+
+
 def test_no_worker_for_too_long_is_an_error(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:

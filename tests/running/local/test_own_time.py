@@ -73,6 +73,24 @@ def test_a_limit_waits_until_it_is_known_what_is_around_the_target(
     assert statuses(second) == ["lost"]
 
 
+@pytest.mark.parametrize("told", [ScriptReport(status="SUCCESS"), ScriptReport(runtime=0.0), None])
+def test_limits_hold_where_no_time_is_told(
+    make_script: Callable[..., str], told: ScriptReport | None
+) -> None:
+    """What is read may be an answer or a cost; some wrappers say 0 as the time then."""
+    target = CommandTarget(
+        make_script("#!/bin/sh\nsleep $1\n"),
+        to_arguments=lambda config, instance, seed, cutoff: [config["takes"]],
+        read_result=lambda output, code: told,
+    )
+    with RaceTrack(target, slots=1, cutoff=5.0) as track:
+        first = race(track, {"takes": 0.5})
+        second = race(track, {"takes": 3.0}, limits=(0.4,))
+    assert statuses(first) == ["finished"]
+    assert statuses(second) == ["lost"]
+    assert second.racers[0].time < 2.0
+
+
 @pytest.mark.parametrize("says", ["-1", "inf", "nan"])
 def test_a_time_that_is_none_is_a_crash(make_script: Callable[..., str], says: str) -> None:
     with RaceTrack(target_of(make_script), slots=1) as track:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy
 import pytest
+from ConfigSpace import ConfigurationSpace
 from race_helpers import race, statuses
 
 from acband_configspace.running import PythonTarget, RaceTrack, TargetLoadError
@@ -243,6 +244,21 @@ def test_racers_draw_their_own_random_numbers() -> None:
         ]
     assert len({x for x, _ in drawn}) == len({y for _, y in drawn}) == 3
     assert [y for _, y in again] == [y for _, y in drawn], "a trial that is run again"
+
+
+def test_who_has_looked_at_a_configuration_does_not_change_what_is_drawn() -> None:
+    """ConfigSpace keeps what was looked at, so that it is another pickle."""
+    config = ConfigurationSpace({"x": (0.0, 1.0)}, seed=1).sample_configuration()
+
+    def target(configuration: Mapping[str, Any], seed: int) -> object:
+        return numpy.random.random()
+
+    with RaceTrack(PythonTarget(target), slots=1) as track:
+        first = race(track, config, seed=1).racers[0].returned
+        looked_at = dict(config)
+        assert race(track, config, seed=1).racers[0].returned == first
+        assert race(track, looked_at, seed=1).racers[0].returned == first
+        assert race(track, config, seed=2).racers[0].returned != first
 
 
 def test_the_arguments_of_the_script_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
