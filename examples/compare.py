@@ -307,7 +307,7 @@ def tested(
     failures: Mapping[str, Sequence[str]],
     arguments: argparse.Namespace,
 ) -> JobResult:
-    """Measure what was found on the test instances."""
+    """Measure what was found on the test instances, and what was found earlier on some of them."""
     job = JOBS[job_name]
     limit = arguments.seconds if job.timed else arguments.trials
     default = plain(job.space().get_default_configuration())
@@ -318,10 +318,12 @@ def tested(
         ]
         for name, some in runs.items()
     }
-    each = [c for of_method in found.values() for of_seed in of_method for c in of_seed]
-    told = [c for c in each if c is not None]
-    configs = list({json.dumps(c, sort_keys=True): c for c in [default, *told]}.values())
-    costs = test_costs(job_name, configs, arguments)
+    all_looks = [looks for of_method in found.values() for looks in of_method]
+    last = [looks[-1] for looks in all_looks if looks[-1] is not None]
+    earlier = [config for looks in all_looks for config in looks[:-1] if config is not None]
+    configs = list({json.dumps(c, sort_keys=True): c for c in [default, *last, *earlier]}.values())
+    n_last = len({json.dumps(c, sort_keys=True) for c in [default, *last]})
+    costs = test_costs(job_name, configs, n_last, arguments)
     column = {json.dumps(c, sort_keys=True): costs[:, i] for i, c in enumerate(configs)}
     column["null"] = np.full(len(costs), np.nan)  # what nobody knows
     methods = []
@@ -339,21 +341,31 @@ def tested(
         )
     workers = arguments.workers if job.timed else 1
     return JobResult(
-        job_name, job.title, job.timed, limit, workers, costs[:, 0], methods, arguments.seeds
+        job_name,
+        job.title,
+        job.timed,
+        limit,
+        workers,
+        costs[:, 0],
+        methods,
+        arguments.seeds,
+        n_earlier=arguments.test_earlier,
     )
 
 
 def test_costs(
-    job_name: str, configs: Sequence[Mapping[str, Any]], arguments: argparse.Namespace
+    job_name: str, configs: Sequence[Mapping[str, Any]], n_last: int, arguments: argparse.Namespace
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the cost of each configuration on each test instance, a row for an instance.
 
     Instance by instance, so that a machine that becomes slower does so for everyone; what has been
-    measured is kept.
+    measured is kept. Beyond ``arguments.test_earlier`` instances only the first ``n_last``
+    configurations are measured; the others are NaN there.
     """
     job = JOBS[job_name]
     names = job.test(instance_folder(job_name, arguments)) or [""]
-    asked = json.dumps([configs, [Path(name).name for name in names], TEST_SEED, CUTOFF])
+    part = [n_last, arguments.test_earlier]
+    asked = json.dumps([configs, part, [Path(name).name for name in names], TEST_SEED, CUTOFF])
     digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
     names = names[: arguments.test]
     path = arguments.keep / f"{job_name}-test-{digest}.jsonl"
@@ -369,8 +381,11 @@ def test_costs(
         ProcessPoolExecutor(workers, get_context("spawn")) as pool,
         path.open("a", encoding="utf-8") as file,
     ):
-        for name in names[len(rows) :]:
-            row = list(pool.map(partial(test_cost, job_name, name), configs))
+        for number, name in list(enumerate(names))[len(rows) :]:
+            is_for_all = arguments.test_earlier is None or number < arguments.test_earlier
+            measured = configs if is_for_all else configs[:n_last]
+            row = list(pool.map(partial(test_cost, job_name, name), measured))
+            row += [np.nan] * (len(configs) - len(row))
             rows.append(row)
             print(json.dumps(row), file=file, flush=True)
     return np.array(rows[: len(names)])
@@ -395,16 +410,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--first-seed", type=int, default=0)
     add("--workers", type=int, default=2, help="for timed jobs (2)")
     add("--test", type=int, help="at most so many test instances (by default all there are)")
+    add("--test-earlier", type=int, metavar="TEST",
+        help="at most so many for what was found before the end (by default as many)")  # fmt: skip
     add("--keep", metavar="FOLDER", help="keep each run there; do none twice")
     add("--kept-only", action="store_true", help="the table of what is there: run nothing more")
     add("--csv", metavar="FILE", help="write the figures of every run")
     add("--plots", metavar="FOLDER", type=Path, help="draw a picture of each job")
     add("--one", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
-    for name in ("seconds", "seeds", "workers", "trials", "test"):
+    for name in ("seconds", "seeds", "workers", "trials", "test", "test_earlier"):
         value = getattr(arguments, name)
         if value is not None and value <= 0:
-            parser.error(f"--{name} must be positive but got {value:g}")
+            parser.error(f"--{name.replace('_', '-')} must be positive but got {value:g}")
     if arguments.kept_only and not arguments.keep:
         parser.error("--kept-only needs --keep FOLDER")
     if arguments.plots and find_spec("matplotlib") is None:

@@ -293,7 +293,7 @@ JOBS = {
         tune_minisat.make_space,
         minisat_cost,
         lambda folder: tune_minisat.write_formulas(folder, "train", 200),
-        lambda folder: tune_minisat.write_formulas(folder, "test", 99),
+        lambda folder: tune_minisat.write_formulas(folder, "test", 300),
         race={
             "target_function": ["minisat", "-verb=0"],
             "to_arguments": tune_minisat.to_arguments,

@@ -31,7 +31,7 @@ class MethodResult:
     title: str
     ours: bool
     costs: Floats
-    """By seed, look and test instance; NaN at looks of which nothing is known."""
+    """By seed, look and test instance; NaN where nothing was measured."""
     runs: Mapping[int, Run]
     """By seed, in the order of the costs."""
     failures: Sequence[str] = ()
@@ -41,6 +41,10 @@ class MethodResult:
     def means(self) -> Floats:
         """The mean test costs in the end, by seed."""
         return np.asarray(self.costs[:, -1].mean(axis=1))
+
+    def curves(self, n_instances: int | None) -> Floats:
+        """Return the mean test costs on the first instances, by seed and look; NaN if unknown."""
+        return np.asarray(self.costs[:, :, :n_instances].mean(axis=2))
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class JobResult:
     default_costs: Floats
     methods: Sequence[MethodResult]
     n_seeds: int
+    n_earlier: int | None = None
+    """On how many test instances what was found before the end was measured; None for all."""
 
     @property
     def default(self) -> float:
@@ -174,7 +180,7 @@ def _note_on_speed(result: JobResult) -> Iterator[str]:
 
 
 def write_csv(path: str, results: Sequence[JobResult]) -> None:
-    """Write a row for every run."""
+    """Write a row for every run; what was found earlier is of those instances it was tried on."""
     looks = [f"test_cost_at_{share:g}" for share in LOOKS]
     columns = ["elapsed", "in_target", "n_trials", "n_configs", "yardstick"]
     with open(path, "w", newline="", encoding="utf-8") as file:
@@ -182,10 +188,12 @@ def write_csv(path: str, results: Sequence[JobResult]) -> None:
         writer.writerow(["job", "method", "seed", *columns, *looks, "default_test_cost"])
         for result in results:
             for method in result.methods:
-                for (seed, run), costs in zip(method.runs.items(), method.costs, strict=True):
+                earlier = method.curves(result.n_earlier)[:, :-1]
+                all_means = np.column_stack([earlier, method.means])
+                for (seed, run), means in zip(method.runs.items(), all_means, strict=True):
                     values = [getattr(run, name) for name in columns]
-                    means = ["" if np.isnan(mean) else mean for mean in costs.mean(axis=1)]
-                    row = [result.name, method.name, seed, *values, *means]
+                    told = ["" if np.isnan(mean) else mean for mean in means]
+                    row = [result.name, method.name, seed, *values, *told]
                     writer.writerow([*row, result.default])
 
 
@@ -204,7 +212,8 @@ def draw(path: Path, result: JobResult) -> None:
         layout="constrained",
     )  # fmt: skip
     spent = result.limit * np.array(LOOKS)
-    curves = {method.name: _known(spent, method) for method in result.methods}
+    curves = {m.name: _known(spent, m.curves(result.n_earlier)) for m in result.methods}
+    default = result.default_costs[: result.n_earlier].mean()
     for ax, method in zip(axes.flat, result.methods, strict=False):
         for name, (places, costs) in curves.items():
             if name != method.name:
@@ -213,7 +222,7 @@ def draw(path: Path, result: JobResult) -> None:
         colour = "C1" if method.ours else "C0"
         ax.fill_between(places, costs.min(0), costs.max(0), color=colour, alpha=0.2, linewidth=0)
         ax.plot(places, np.median(costs, axis=0), color=colour, marker="o", markersize=4)
-        ax.axhline(result.default, color="0.4", linestyle="--", linewidth=0.8)
+        ax.axhline(default, color="0.4", linestyle="--", linewidth=0.8)
         fewer = len(method.runs) < result.n_seeds
         n_seeds = f" ({_seeds(len(method.runs))})" if fewer else ""
         ax.set_title(method.title + n_seeds, fontsize="small")
@@ -244,9 +253,8 @@ def _seeds(n: int) -> str:
     return f"{n} seed" if n == 1 else f"{n} seeds"
 
 
-def _known(spent: Floats, method: MethodResult) -> tuple[Floats, Floats]:
+def _known(spent: Floats, costs: Floats) -> tuple[Floats, Floats]:
     """Return the looks of which something is known, and the mean costs there, by seed."""
-    costs = method.costs.mean(axis=2)
     known = ~np.isnan(costs).any(axis=0)
     return spent[known], costs[:, known]
 

@@ -215,6 +215,40 @@ def test_nothing_is_made_up_of_earlier_looks(
 
 
 @needs_highs
+def test_what_was_found_earlier_may_be_tested_on_fewer_instances(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import compare
+    import compare_tables
+    import numpy as np
+    from compare_methods import Run
+
+    options = ["--test", "5", "--test-earlier", "2", "--keep", str(tmp_path)]
+    arguments = compare.parse(options)
+    arguments.keep = tmp_path
+    configs = [{f"x{i}": x for i in range(6)} | {"y0": x, "y1": x} for x in (0.1, 0.5, 0.9)]
+    costs = compare.test_costs("valley", configs, 2, arguments)
+    assert np.isnan(costs[2:, 2]).all()
+    assert np.isfinite(costs).sum() == 3 * 5 - 3
+    again = compare.test_costs("valley", configs, 2, arguments)  # it is kept
+    np.testing.assert_array_equal(costs, again)
+
+    of_looks = np.array([[costs[:, 2], costs[:, 2], costs[:, 1], costs[:, 1]]])
+    run = Run([], 9, 8, 4, 2)
+    method = compare_tables.MethodResult("ac", "one", False, of_looks, {0: run})
+    result = compare_tables.JobResult(
+        "job", "job", False, 10.0, 1, costs[:, 0], [method], 1, n_earlier=2
+    )
+    compare_tables.write_csv(str(tmp_path / "table.csv"), [result])
+    [row] = csv.DictReader((tmp_path / "table.csv").open())
+    looks = [float(row[f"test_cost_at_{share:g}"]) for share in compare_tables.LOOKS]
+    expected = [costs[:2, 2].mean()] * 2 + [costs[:2, 1].mean(), costs[:, 1].mean()]
+    assert looks == pytest.approx(expected)
+    assert f"{costs[:, 1].mean():.4f}" in compare_tables.table(result, {})
+
+
+@needs_highs
 def test_runs_of_a_slower_machine_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same seconds are less there."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
