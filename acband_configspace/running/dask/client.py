@@ -6,14 +6,12 @@ Everything that has to be known about Dask on our side of the connection is know
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import enum
 import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from concurrent.futures import Future as ThreadFuture
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -49,6 +47,8 @@ class Failure(enum.Enum):
     """While it ran, and maybe because it did."""
     TASK_LOST = "task lost"
     """The cluster has forgotten it, or the run: the scheduler was restarted, or the client was."""
+    WAIT_ENDED = "wait ended"
+    """Somebody else who uses the client has stopped fetching results, and with them this one."""
     WORKER_UNFIT = "worker unfit"
     """This worker cannot run races: it is closing, or has other packages than we have."""
     TARGET_UNFIT = "target unfit"
@@ -65,12 +65,6 @@ class Arrival:
     error: BaseException | None = None
     set_up: int = 0
     """How often the workers had been set up when it was sent."""
-
-
-@dataclass(frozen=True)
-class _Task:
-    future: Any
-    follower: ThreadFuture[None]
 
 
 class ClusterClient:
@@ -92,7 +86,8 @@ class ClusterClient:
         self._n_set_ups = 0
         self._is_proven = False
         """Whether a race was reported since the workers were set up, so that this has worked."""
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, Any] = {}
+        """The future of each task that was sent and not dropped."""
         self._arrived: SimpleQueue[Arrival] = SimpleQueue()
 
     @property
@@ -166,33 +161,34 @@ class ClusterClient:
             workers=[worker],
             allow_other_workers=False,
         )
-        loop = self._client.loop.asyncio_loop
         key = str(race.key)
-        follower = asyncio.run_coroutine_threadsafe(
-            self._follow(key, future, self._n_set_ups), loop
+        self._tasks[key] = future
+        asyncio.run_coroutine_threadsafe(
+            self._follow(key, future, self._n_set_ups), self._client.loop.asyncio_loop
         )
-        self._tasks[key] = _Task(future, follower)
 
     async def _follow(self, key: str, future: Any, set_up: int) -> None:
-        """Fetch the result of a task as soon as it is there.
+        """Fetch the result of a task as soon as it is there, unless it is dropped before.
 
         If the worker dies before it is fetched, Dask waits for it to come back. We do not: whoever
-        looks after the workers drops the task, which ends this.
+        looks after the workers drops the task, and Dask ends the wait for what is released. To
+        cancel the wait would be wrong: Dask fetches several results at once, and would give up all.
         """
         try:
             done = await future
-        except asyncio.CancelledError as error:
-            # Dask fetches several results at once: who drops one task may end the wait for others.
-            if key in self._tasks:
-                lost = Failure.TASK_LOST
-                self._arrived.put(Arrival(key, failure=lost, error=error, set_up=set_up))
+        except asyncio.CancelledError as cancelled:
+            self._note(Arrival(key, failure=Failure.WAIT_ENDED, error=cancelled, set_up=set_up))
             raise
         except Exception as error:  # the task's, or Dask's, which has many
             failure = self._meaning_of(error, set_up)
-            self._arrived.put(Arrival(key, failure=failure, error=error, set_up=set_up))
+            self._note(Arrival(key, failure=failure, error=error, set_up=set_up))
         else:
             self._is_proven |= set_up == self._n_set_ups
-            self._arrived.put(Arrival(key, done=done, set_up=set_up))
+            self._note(Arrival(key, done=done, set_up=set_up))
+
+    def _note(self, arrival: Arrival) -> None:
+        if arrival.key in self._tasks:  # what was dropped ends with an error of no meaning
+            self._arrived.put(arrival)
 
     def wait(self, patience: float) -> list[Arrival]:
         """Return what has become of tasks; wait for one of them to end if none has."""
@@ -211,12 +207,10 @@ class ClusterClient:
 
     def drop(self, keys: Iterable[str]) -> None:
         """Let go of tasks, over or not: Dask forgets them, and workers stop their races."""
-        tasks = [self._tasks.pop(key) for key in keys]
-        for task in tasks:
-            with contextlib.suppress(RuntimeError):  # the user has closed the client, and its loop
-                task.follower.cancel()
-            if self.is_up:
-                task.future.release()
+        futures = [self._tasks.pop(key) for key in keys]
+        if self.is_up:  # else Dask has let go of them itself
+            for future in futures:
+                future.release()
 
     def cancel(self, keys: Sequence[str], workers: Sequence[str]) -> None:
         """Tell workers to stop races and report them, without waiting for those that are gone."""

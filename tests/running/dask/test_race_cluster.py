@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -498,18 +500,59 @@ def test_a_cluster_that_has_forgotten_the_run_is_set_up_again(
     assert "gets no more races" not in caplog.text
 
 
-def test_a_result_that_dask_stops_waiting_for_is_fetched_again(
+@contextmanager
+def _two_being_fetched(cluster: Cluster, races: RaceCluster) -> Iterator[None]:
+    """Have Dask begin to fetch the results of two races, as always together, but not end it."""
+    client, n_at_once = cluster.client, 5
+
+    async def hold() -> None:
+        for _ in range(n_at_once):
+            await client._gather_semaphore.acquire()
+
+    async def let_go() -> None:
+        for _ in range(n_at_once):
+            client._gather_semaphore.release()
+
+    client.sync(hold)
+    for key in ("first", "second"):
+        races.start(RaceSpec(key, _seconds(0)))
+    _wait_for(races, lambda: len(client._gather_keys or ()) == 2)
+    yield
+    client.sync(let_go)
+
+
+def test_who_drops_a_task_leaves_the_results_of_others_alone(
     cluster: Cluster, open_cluster: Callable[..., RaceCluster]
 ) -> None:
-    """It fetches several at once: whoever drops one of them ends the wait for the others."""
-    cluster.have_workers(1)
+    cluster.have_workers(2)
+    races = open_cluster(racers=1)
+    with _two_being_fetched(cluster, races):
+        first, second = races._unfinished.values()
+        races._take_back(first, counts=False)
+    assert len(_all_reports(races)) == 2
+    assert (first.tries, second.tries) == (2, 1)
+    assert races._client._n_set_ups == 1
+
+
+def test_a_wait_that_others_end_is_no_reason_to_set_up_again(
+    cluster: Cluster, open_cluster: Callable[..., RaceCluster]
+) -> None:
+    """That would close the races of all workers."""
+
+    async def end_all_waits() -> None:
+        for task in asyncio.all_tasks():
+            if "ClusterClient._follow" in repr(task):
+                task.cancel()
+
+    cluster.have_workers(2)
     races = open_cluster(racers=1)
     races.start(RaceSpec("race", _seconds(0.5)))
-    _wait_for(races, lambda: races._client._tasks)
-    (task,) = races._client._tasks.values()
-    task.follower.cancel()
-    (report,) = _all_reports(races).values()
-    assert statuses(report) == ["finished"]
+    _wait_for(races, lambda: races._sent)
+    (race,) = races._sent.values()
+    cluster.client.sync(end_all_waits)
+    assert statuses(_all_reports(races)["race"]) == ["finished"]
+    assert race.tries == 2
+    assert races._client._n_set_ups == 1
 
 
 def test_a_run_that_was_not_set_up_everywhere_is_closed(
