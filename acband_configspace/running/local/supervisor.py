@@ -249,10 +249,10 @@ class Supervisor:
         race.reports[index] = report
         if report.status is End.FINISHED:
             self._note_finish(race, self._limits.measured_time(report))
-            if report.own_time:
+            if report.own_time is not None:
                 overhead = self._limits.measured_time(report) - report.own_time
                 self._overhead = max(0.0, min(self._overhead, overhead))
-            else:  # what is read is an answer or a cost, not a time; some wrappers say 0 then
+            else:  # what is read is an answer or a cost, not a time
                 self._may_tell_time = False
         self._report_if_done(race)
 

@@ -73,11 +73,20 @@ def test_a_limit_waits_until_it_is_known_what_is_around_the_target(
     assert statuses(second) == ["lost"]
 
 
+def test_a_time_of_zero_is_a_time(make_script: Callable[..., str]) -> None:
+    """A solver that has nothing to do says 0: what was measured is what is around it."""
+    with RaceTrack(target_of(make_script), slots=1, cutoff=5.0) as track:
+        first = race(track, {"takes": 0.3, "says": 0})
+        second = race(track, {"takes": 0.3, "says": 0.1}, limits=(0.15,))
+    assert statuses(first) == statuses(second) == ["finished"]
+
+
 @pytest.mark.parametrize("told", [ScriptReport(status="SUCCESS"), ScriptReport(runtime=0.0), None])
 def test_limits_hold_where_no_time_is_told(
     make_script: Callable[..., str], told: ScriptReport | None
 ) -> None:
-    """What is read may be an answer or a cost; some wrappers say 0 as the time then."""
+    """What is read may be an answer or a cost. Some wrappers say 0 as the time then: all that they
+    take counts as being around the target, and limits leave room for it, but hold."""
     target = CommandTarget(
         make_script("#!/bin/sh\nsleep $1\n"),
         to_arguments=lambda config, instance, seed, cutoff: [config["takes"]],
