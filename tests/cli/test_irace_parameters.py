@@ -181,6 +181,14 @@ def test_ordinals_are_compared_by_their_numbers(condition: str, values: set[str]
         assert ("q" in configuration) is (configuration["tol"] in values)
 
 
+@pytest.mark.parametrize("kind", ["c", "o"])
+@pytest.mark.parametrize("condition", ["size < 10", "10 > size", "as.character(size) < 10"])
+def test_numbers_that_are_text_are_not_compared_by_the_alphabet(kind: str, condition: str) -> None:
+    """In R, "2" is not less than 10."""
+    with pytest.raises(InputError, match=r"f:2: size < 10: .* write as\.numeric\(size\)"):
+        read_irace(f'size "" {kind} (2, 10)\nq "" i (1, 3) | {condition}\n', "f")
+
+
 def test_ordinals_that_are_no_numbers_have_no_order() -> None:
     with pytest.raises(InputError, match="f:2: o < high: the values of o have no order"):
         read_irace('o "" o (low, high)\nq "" i (1, 3) | o < "high"\n', "f")

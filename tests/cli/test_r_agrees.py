@@ -27,6 +27,8 @@ def atom(draw: random.Random) -> str:
         if kind == 0:
             chosen = draw.sample(values, draw.randint(1, 3))
             return f"{name} %in% c({', '.join(chosen)})"
+        if kind == 1 and name == "b":
+            return f"as.numeric(b) {draw.choice(['<', '<=', '>', '>='])} {draw.randint(0, 11)}"
         return f"{name} {draw.choice(['==', '!='])} {draw.choice(values)}"
     value = draw.randint(0, 10) if name == "n" else draw.choice([-1, 0, 0.25, 0.5, 1, 2])
     operator = draw.choice(["==", "!=", "<", "<=", ">", ">="])

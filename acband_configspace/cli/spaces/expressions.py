@@ -28,6 +28,8 @@ class Comparison:
     operator: str
     """One of ``== != < <= > >= in``."""
     values: tuple[Any, ...]
+    as_number: bool = False
+    """Whether R is told to take the parameter for a number, with ``as.numeric``, say."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,9 @@ class Simplifier:
     as_in_r : bool
         Read expressions as R does. A value that a parameter does not have is unlike all others. A
         comparison with an inactive parameter, NA in R, is NA, and so is its negation: neither
-        holds. But ``%in%`` is then false, and its negation holds. The order of an ordinal's values
-        is that of their numbers; elsewhere it is that of their positions.
+        holds. But ``%in%`` is then false, and its negation holds. The values of ordinals are text,
+        the order of which is that of the alphabet: only as numbers can they be compared. Elsewhere
+        the order is that of their positions.
     """
 
     def __init__(
@@ -248,6 +251,12 @@ class Simplifier:
                     f"{parameter.name} {comparison.operator} {text}: the values of "
                     f"{parameter.name} have no order"
                 ) from None
+            if self._as_in_r and not comparison.as_number:
+                raise ExpressionError(
+                    f"{parameter.name} {comparison.operator} {text}: the values of "
+                    f"{parameter.name} are text, which R compares by the alphabet; write "
+                    f"as.numeric({parameter.name})"
+                )
         holds = ORDERINGS[comparison.operator]
         return {v for v, rank in zip(values, ranks, strict=True) if holds(rank, limit)}
 

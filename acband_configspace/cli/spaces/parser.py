@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from acband_configspace.cli.errors import suggestion
@@ -29,6 +29,8 @@ class Token:
     kind: str
     """"word", "value" (a literal), "end", or the sign itself."""
     text: str = ""
+    as_number: bool = False
+    """Whether it stands in ``as.numeric(…)`` or ``as.integer(…)``."""
 
 
 IsValue = Callable[[str, str], bool]
@@ -214,8 +216,8 @@ class _RParser(_Parser):
             case "word", "word":
                 return Relation(self._known(left.text), sign, self._known(right.text))
             case "value", _:
-                return Comparison(self._known(right.text), MIRRORED[sign], (left.text,))
-        return Comparison(self._known(left.text), sign, (right.text,))
+                sign, left, right = MIRRORED[sign], right, left
+        return Comparison(self._known(left.text), sign, (right.text,), left.as_number)
 
     def _truth_as_value(self, token: Token) -> Token:
         """Return TRUE and FALSE as values: R compares them with categories as text."""
@@ -227,7 +229,7 @@ class _RParser(_Parser):
         if token.kind == "word" and self._take("("):
             if token.text not in ("as.numeric", "as.integer", "as.character"):
                 raise ExpressionError(f"the function {token.text!r} is not supported")
-            token = self._operand()
+            token = replace(self._operand(), as_number=token.text != "as.character")
             self._expect(")")
         return token
 
