@@ -14,6 +14,7 @@ from ConfigSpace import (
     ForbiddenAndConjunction,
     ForbiddenEqualsClause,
     ForbiddenLessThanClause,
+    ForbiddenLessThanRelation,
     GreaterThanCondition,
     LessThanCondition,
     OrdinalHyperparameter,
@@ -220,6 +221,15 @@ def test_the_order_of_ordinals_is_written_as_their_values() -> None:
         v = dict(configuration)
         assert ("child" in v) is (v["speed"] != "slow" and v["size"] != "10")
         assert v["size"] != "10" or v["speed"] == "fast"
+
+
+def test_an_order_of_two_texts_is_named() -> None:
+    """R would compare them by the alphabet, too."""
+    space = ordered_space()
+    space.add(OrdinalHyperparameter("least", [1, 2, 10]))
+    space.add(ForbiddenLessThanRelation(space["size"], space["least"]))
+    with pytest.raises(ValueError, match="\n  size < least: R compares text by the alphabet$"):
+        write_irace(space)
 
 
 def test_an_order_that_no_value_keeps_is_named() -> None:

@@ -19,6 +19,7 @@ from acband_configspace.cli.spaces.expressions import (
     Comparison,
     Expression,
     Or,
+    Relation,
     Simplifier,
     Syntax,
     joined,
@@ -224,6 +225,9 @@ def _without_order(
             if listed is not False:
                 return listed
             problems.append(f"{name} {sign} {value_text(value)}: holds for no value of {name}")
+        case Relation(left, sign, right) if sign in ORDERINGS:
+            if not (parameters[left].is_number and parameters[right].is_number):
+                problems.append(f"{left} {sign} {right}: R compares text by the alphabet")
     return expression
 
 
