@@ -11,12 +11,14 @@ from cli_helpers import IRACE, needs_irace, write_script
 from ConfigSpace import (
     AndConjunction,
     ConfigurationSpace,
+    EqualsCondition,
     ForbiddenAndConjunction,
     ForbiddenEqualsClause,
     ForbiddenLessThanClause,
     ForbiddenLessThanRelation,
     GreaterThanCondition,
     LessThanCondition,
+    OrConjunction,
     OrdinalHyperparameter,
     UniformIntegerHyperparameter,
 )
@@ -232,11 +234,23 @@ def test_an_order_of_two_texts_is_named() -> None:
         write_irace(space)
 
 
-def test_an_order_that_no_value_keeps_is_named() -> None:
+def test_a_condition_that_no_values_fulfil_is_named() -> None:
     space = ordered_space()
     space.add(LessThanCondition(space["child"], space["speed"], "slow"))
-    with pytest.raises(ValueError, match="\n  speed < slow: holds for no value of speed$"):
+    with pytest.raises(ValueError, match="\n  child: no values fulfil its condition$"):
         write_irace(space)
+
+
+def test_what_never_holds_beside_other_things_is_left_out() -> None:
+    space = ordered_space()
+    speed, size, child = space["speed"], space["size"], space["child"]
+    never, ever = LessThanCondition(child, speed, "slow"), EqualsCondition(child, size, 2)
+    space.add(OrConjunction(never, ever))
+    slower, large = ForbiddenLessThanClause(speed, "slow"), ForbiddenEqualsClause(size, 10)
+    space.add(slower, ForbiddenAndConjunction(slower, large), large)
+    written = write_irace(space)
+    assert 'child "--child=" i (1, 3) | size == "2"\n' in written.text
+    assert written.forbidden == 'size == "10"\n'
 
 
 def test_names_that_r_cannot_have_are_changed() -> None:

@@ -197,13 +197,14 @@ def write_irace(space: ConfigurationSpace) -> Written:
     )
     by_child = {c: _without_order(e, parameters, problems) for c, e in conditions_of(space)}
     forbidden = [_without_order(e, parameters, problems) for e in forbidden_of(space)]
+    problems += [f"{c}: no values fulfil its condition" for c, e in by_child.items() if e is False]
     refuse(problems, "irace's parameters")
     conditions = {child: syntax.write(expression) for child, expression in by_child.items()}
     lines = [
         _line(names[name], parameter, conditions.get(name))
         for name, parameter in parameters.items()
     ]
-    clauses = [syntax.write(expression) for expression in forbidden]
+    clauses = [syntax.write(expression) for expression in forbidden if expression is not False]
     return Written("\n".join(lines) + "\n", tuple(notes), "\n".join([*clauses, ""]))
 
 
@@ -218,13 +219,8 @@ def _without_order(
         case And(parts) | Or(parts):
             retold = [_without_order(part, parameters, problems) for part in parts]
             return joined(type(expression), retold)
-        case Comparison(name, sign, (value,)):
-            if parameters[name].kind != "ordinal" or sign not in ORDERINGS:
-                return expression
-            listed = Simplifier(parameters, {}, as_in_r=False).simplified(expression)
-            if listed is not False:
-                return listed
-            problems.append(f"{name} {sign} {value_text(value)}: holds for no value of {name}")
+        case Comparison(name, sign) if sign in ORDERINGS and parameters[name].kind == "ordinal":
+            return Simplifier(parameters, {}, as_in_r=False).simplified(expression)
         case Relation(left, sign, right) if sign in ORDERINGS:
             if not (parameters[left].is_number and parameters[right].is_number):
                 problems.append(f"{left} {sign} {right}: R compares text by the alphabet")
