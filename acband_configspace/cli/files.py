@@ -154,18 +154,22 @@ def files_in(folder: Path, *, nested: bool = False) -> list[str]:
     return names
 
 
-def _visible_files(folder: Path, *, nested: bool) -> Iterator[str]:
+def _visible_files(folder: Path, *, nested: bool, way: tuple[Path, ...] = ()) -> Iterator[str]:
+    """Yield the files of a folder; ``way`` are the folders above it, without links."""
+    here = Path(os.path.realpath(folder))
+    if any(above.is_relative_to(here) for above in way):  # a link leads back
+        return
     try:
-        with os.scandir(folder) as entries:
-            visible = [entry for entry in entries if not entry.name.startswith(".")]
-        files = [entry.name for entry in visible if entry.is_file()]
-        folders = [entry.name for entry in visible if nested and entry.is_dir()]
+        names = [name for name in os.listdir(folder) if not name.startswith(".")]
     except OSError as error:
+        if way:  # lost+found, say: nobody means that
+            return
         raise InputError(Place(folder), f"cannot be read: {error.strerror}") from None
-    yield from files
-    for name in folders:
-        for inner in _visible_files(folder / name, nested=True):
-            yield os.path.join(name, inner)
+    yield from (name for name in names if os.path.isfile(folder / name))
+    for name in names if nested else ():
+        if os.path.isdir(folder / name):
+            for inner in _visible_files(folder / name, nested=True, way=(*way, here)):
+                yield os.path.join(name, inner)
 
 
 def found_instances(text: str, base: Path, place: Place) -> list[str]:

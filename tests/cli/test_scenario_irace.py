@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,32 @@ def test_instances_are_in_folders_of_folders(folder: Path) -> None:
     names = ["hard/i4", "hard/very/i0", "i1", "i2"]
     assert scenario.instances == tuple(f"./Instances/{name}" for name in names)
     assert scenario.test_instances == ("Tests/easy/t2",)
+
+
+def test_links_that_lead_back_add_no_instances(folder: Path) -> None:
+    instances = folder / "Instances"
+    before = read(folder).instances or ()
+    (instances / "one").mkdir()
+    (instances / "two").mkdir()
+    (instances / "two" / "i9").touch()
+    (instances / "one" / "other").symlink_to(instances / "two")
+    (instances / "two" / "other").symlink_to(instances / "one")
+    (instances / "all").symlink_to(folder)
+    (instances / "itself").symlink_to("itself")
+    added = ("./Instances/one/other/i9", "./Instances/two/i9")
+    assert read(folder).instances == (*before, *added)
+
+
+def test_a_folder_that_cannot_be_read_is_no_instance(folder: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may read everything")
+    before = read(folder).instances
+    (folder / "Instances" / "lost+found").mkdir(mode=0)
+    assert read(folder).instances == before
+    (folder / "Instances").chmod(0)
+    with pytest.raises(InputError, match="Instances: cannot be read: Permission denied"):
+        read(folder)
+    (folder / "Instances").chmod(0o700)
 
 
 def test_capping_means_run_time(folder: Path) -> None:
