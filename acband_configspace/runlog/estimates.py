@@ -29,7 +29,8 @@ class Estimate:
     """On how many instances it was compared with the present incumbent: 0 if they have none in
     common, so that it is only known by instances of its own."""
     at_least: bool
-    """Whether it was stopped on some of them, so that this is a lower bound."""
+    """Whether it was stopped on some of them, or the incumbent anywhere, so that this is a lower
+    bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,8 @@ class Estimator:
         elif self._variance is not None:
             own_error = _size(pairs) * math.sqrt(self._variance / len(pairs))
         both = None if error is None or own_error is None else math.hypot(error, own_error)
-        return Estimate(mean, both, len(pairs), pairs.first_bounded > 0)
+        # The incumbent's own mean is in it.
+        return Estimate(mean, both, len(pairs), self._own_bounded or pairs.first_bounded > 0)
 
     def _paired_variance(self, others: Iterable[int]) -> float | None:
         """Return how much differences vary between instances, in units of the costs' size.

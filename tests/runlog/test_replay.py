@@ -210,6 +210,15 @@ def test_an_incumbent_that_was_stopped_costs_at_least_what_it_had() -> None:
     assert text.startswith("costs at least 2.5 instead of at least 2.5 on average, on the 7")
 
 
+def test_who_is_set_beside_an_incumbent_that_was_stopped_costs_at_least_that() -> None:
+    """The estimate is the incumbent's mean and a difference."""
+    races = [race_of(n, {0: End.FINISHED, 1: End.FINISHED}, 2.0) for n in range(5)]
+    assert not Estimator(Costs(races), 1).estimate(0).at_least
+    races.append(race_of(5, {2: End.FINISHED, 1: End.LOST}, 5.0))
+    estimate = Estimator(Costs(races), 1).estimate(0)
+    assert (estimate.mean, estimate.at_least) == (2.5, True)
+
+
 def test_those_who_have_not_met_cost_at_least_what_they_had() -> None:
     ends = [{0: End.FINISHED}, {1: End.FINISHED}, {1: End.LOST}]
     costs = Costs([race_of(n, end, n + 2.0) for n, end in enumerate(ends)])
