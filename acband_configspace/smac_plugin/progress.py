@@ -64,12 +64,14 @@ class Standing:
             return None
         default = smbo._scenario.configspace.get_default_configuration()
         own, other = (_costs(smbo.runhistory, config) for config in (incumbent, default))
-        common = [key for key, (_, known) in own.items() if known and key in other]
+        common = [key for key in own if key in other]
         n = max(1, len(common))
         means = [sum(costs[key][0] for key in common) / n for costs in (other, own)]
         at_least = not all(other[key][1] for key in common)
-        # A lower bound on the default's mean says nothing while it is below the incumbent's.
-        is_known = bool(common) and not (at_least and means[0] < means[1])
+        # A lower bound on the default's mean says nothing while it is below the incumbent's, and
+        # one on the incumbent's never does.
+        own_known = bool(common) and all(own[key][1] for key in common)
+        is_known = own_known and not (at_least and means[0] < means[1])
         return cls(
             number=intensifier.configurations.number_of(incumbent) or 0,
             values=_values(incumbent),

@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import pty
+import random
 import re
 import signal
 import subprocess
@@ -22,11 +23,13 @@ from rich.console import Console
 from smac import RandomFacade, Scenario
 from smac.callback import Callback
 from smac.runhistory.dataclasses import TrialValue
+from smac.runhistory.enumerations import StatusType
 from targets import only
 
 from acband_configspace import ACBandFacade, ACBandIntensifier, ProgressCallback
 from acband_configspace.errors import RunInterrupted
-from acband_configspace.smac_plugin.progress import clock
+from acband_configspace.runlog.replay import Run
+from acband_configspace.smac_plugin.progress import Progress, clock
 
 
 def cost(config: Mapping[str, Any], seed: int = 0) -> float:
@@ -80,6 +83,27 @@ def test_at_40_columns_what_matters_stays(tmp_path: Path) -> None:
     assert re.search(r"^AC-Band .*\d% of 100 trials, \S+ left *$", text, re.M)
     number = facade.runhistory.get_config_id(only(facade.intensifier.get_incumbent()))
     assert re.search(rf"^incumbent: #{number}, [\d.]+ % less than the", text, re.M)
+
+
+def test_nothing_is_made_of_an_incumbent_that_was_stopped(tmp_path: Path) -> None:
+    """It costs more than is known where it was, as the report says, too."""
+    facade = ACBandFacade(
+        scenario(tmp_path, n_trials=2000), None, racing=True, memory=False, logging_level=False
+    )
+    draw, was_stopped = random.Random(1), set()
+    for _ in range(60):
+        racers = [facade.ask()]
+        racers += [facade.ask() for _ in range(racers[0].additional_info["n_racers"] - 1)]
+        lost = TrialValue(1.0, status=StatusType.TIMEOUT, additional_info={"end": "lost"})
+        winner = draw.choice(racers)
+        for info in racers:
+            facade.tell(info, TrialValue(1.0) if info is winner else lost)
+        standing, told = Progress.of(facade.optimizer).standing, Run.of(facade).comparison
+        if standing is not None and told is not None and told.n_common:
+            was_stopped.add(told.own_at_least)
+            assert standing.n_common == told.n_common
+            assert (standing.gain is None) is (told.ratio is None)
+    assert was_stopped == {False, True}
 
 
 def test_it_works_with_a_stock_facade(tmp_path: Path) -> None:
