@@ -328,7 +328,8 @@ JOBS = {
         boosting_space,
         boosting_cost,
         lambda folder: [f"{name}-train-{fold}" for name in BOOSTED for fold in range(3)],
-        lambda folder: [f"{name}-test-{fold}" for name in BOOSTED for fold in range(3)],
+        # All data sets in turn, as MiniSat has its kinds: the first few speak for all.
+        lambda folder: [f"{name}-test-{fold}" for fold in range(3) for name in BOOSTED],
         features=lambda instance: [
             *map(float, _data(instance.split("-")[0])[0].shape),
             float(len(np.unique(_data(instance.split("-")[0])[1]))),

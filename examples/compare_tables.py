@@ -42,7 +42,7 @@ class MethodResult:
         """The mean test costs in the end, by seed."""
         return np.asarray(self.costs[:, -1].mean(axis=1))
 
-    def curves(self, n_instances: int | None) -> Floats:
+    def curves(self, n_instances: int) -> Floats:
         """Return the mean test costs on the first instances, by seed and look; NaN if unknown."""
         return np.asarray(self.costs[:, :, :n_instances].mean(axis=2))
 
@@ -66,6 +66,16 @@ class JobResult:
     def default(self) -> float:
         """The mean test cost of the default."""
         return float(self.default_costs.mean())
+
+    @property
+    def n_tested(self) -> int:
+        """On how many test instances what was found in the end was measured."""
+        return len(self.default_costs)
+
+    @property
+    def n_tested_earlier(self) -> int:
+        """On how many, the first of them, what was found before the end was measured."""
+        return min(self.n_earlier or self.n_tested, self.n_tested)
 
     @property
     def best_rival(self) -> MethodResult | None:
@@ -132,7 +142,7 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
     lines += [f"{title:30} left out: {why}" for title, why in absent.items()]
     cost = f"PAR{PAR:g} of CPU seconds, cutoff {CUTOFF:g} s; " if result.timed else ""
     lines.append(
-        f"Means over seeds, ± standard deviation; {cost}{len(result.default_costs)} test "
+        f"Means over seeds, ± standard deviation; {cost}{result.n_tested} test "
         "instances; own time: time the workers were idle; in brackets: 95 % interval, by Welch's t."
     )
     return "\n".join([*lines, *_notes(result)])
@@ -180,21 +190,29 @@ def _note_on_speed(result: JobResult) -> Iterator[str]:
 
 
 def write_csv(path: str, results: Sequence[JobResult]) -> None:
-    """Write a row for every run; what was found earlier is of those instances it was tried on."""
+    """Write a row for every run.
+
+    What was found before the end may have been tried on fewer instances, the first ones. What was
+    found in the end, and the default, are given on all of them and, to be set beside it, on those.
+    """
     looks = [f"test_cost_at_{share:g}" for share in LOOKS]
     columns = ["elapsed", "in_target", "n_trials", "n_configs", "yardstick"]
+    tests = ["default_test_cost", "n_tested", "n_tested_earlier"]
+    on_fewer = [f"{looks[-1]}_as_earlier", "default_test_cost_as_earlier"]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["job", "method", "seed", *columns, *looks, "default_test_cost"])
+        writer.writerow(["job", "method", "seed", *columns, *looks, *tests, *on_fewer])
         for result in results:
+            n = result.n_tested_earlier
+            tested = [result.default, result.n_tested, n]
+            default = float(result.default_costs[:n].mean())
             for method in result.methods:
-                earlier = method.curves(result.n_earlier)[:, :-1]
-                all_means = np.column_stack([earlier, method.means])
-                for (seed, run), means in zip(method.runs.items(), all_means, strict=True):
+                means = zip(method.curves(n), method.means, strict=True)
+                for (seed, run), (on_first, on_all) in zip(method.runs.items(), means, strict=True):
                     values = [getattr(run, name) for name in columns]
-                    told = ["" if np.isnan(mean) else mean for mean in means]
-                    row = [result.name, method.name, seed, *values, *told]
-                    writer.writerow([*row, result.default])
+                    told = ["" if np.isnan(mean) else mean for mean in (*on_first[:-1], on_all)]
+                    row = [result.name, method.name, seed, *values, *told, *tested]
+                    writer.writerow([*row, on_first[-1], default])
 
 
 def draw(path: Path, result: JobResult) -> None:
@@ -212,8 +230,9 @@ def draw(path: Path, result: JobResult) -> None:
         layout="constrained",
     )  # fmt: skip
     spent = result.limit * np.array(LOOKS)
-    curves = {m.name: _known(spent, m.curves(result.n_earlier)) for m in result.methods}
-    default = result.default_costs[: result.n_earlier].mean()
+    n_tested = result.n_tested_earlier
+    curves = {m.name: _known(spent, m.curves(n_tested)) for m in result.methods}
+    default = result.default_costs[:n_tested].mean()
     for ax, method in zip(axes.flat, result.methods, strict=False):
         for name, (places, costs) in curves.items():
             if name != method.name:
@@ -241,12 +260,17 @@ def draw(path: Path, result: JobResult) -> None:
     axes[0, 0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     figure.supxlabel("seconds" if result.timed else "trials", fontsize="small")
     figure.supylabel("mean test cost", fontsize="small")
-    figure.suptitle(
-        f"{result.title}: median and range of {_seeds(result.n_seeds)}; dashed: the default",
-        fontsize="medium",
-    )
+    figure.suptitle(picture_title(result), fontsize="medium")
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def picture_title(result: JobResult) -> str:
+    """Return what a picture shows; it may be of fewer test instances than the table."""
+    n = result.n_tested_earlier
+    where = f" on the first {n} test instances" if n < result.n_tested else ""
+    seeds = _seeds(result.n_seeds)
+    return f"{result.title}: median and range of {seeds}{where}; dashed: the default"
 
 
 def _seeds(n: int) -> str:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +246,26 @@ def test_what_was_found_earlier_may_be_tested_on_fewer_instances(
     looks = [float(row[f"test_cost_at_{share:g}"]) for share in compare_tables.LOOKS]
     expected = [costs[:2, 2].mean()] * 2 + [costs[:2, 1].mean(), costs[:, 1].mean()]
     assert looks == pytest.approx(expected)
+    assert (row["n_tested"], row["n_tested_earlier"]) == ("5", "2")
+    assert float(row["default_test_cost"]) == pytest.approx(costs[:, 0].mean())
+    assert float(row["default_test_cost_as_earlier"]) == pytest.approx(costs[:2, 0].mean())
+    assert float(row["test_cost_at_1_as_earlier"]) == pytest.approx(costs[:2, 1].mean())
+    assert "on the first 2 test instances" in compare_tables.picture_title(result)
+    on_all = replace(result, n_earlier=7)  # more than there are
+    assert "instances" not in compare_tables.picture_title(on_all)
     assert f"{costs[:, 1].mean():.4f}" in compare_tables.table(result, {})
+
+
+@needs_highs
+def test_the_first_test_instances_are_of_all_kinds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was found earlier may be tested on those only."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    from compare_jobs import BOOSTED, JOBS
+
+    first = JOBS["boosting"].test(tmp_path)[: len(BOOSTED)]
+    assert {name.partition("-")[0] for name in first} == {*BOOSTED}
 
 
 @needs_highs
