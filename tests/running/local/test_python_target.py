@@ -261,6 +261,20 @@ def test_who_has_looked_at_a_configuration_does_not_change_what_is_drawn() -> No
         assert race(track, config, seed=2).racers[0].returned != first
 
 
+def test_where_a_choice_is_in_memory_does_not_change_what_is_drawn() -> None:
+    class Choice:
+        """Shown by its address."""
+
+    def target(configuration: Mapping[str, Any]) -> object:
+        return numpy.random.random()
+
+    drawn = set()
+    for _ in range(2):  # in two processes, where it is at different addresses
+        with RaceTrack(PythonTarget(target), slots=1) as track:
+            drawn.add(race(track, {"choice": Choice()}).racers[0].returned)
+    assert len(drawn) == 1
+
+
 def test_the_arguments_of_the_script_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["script", *["instance" * 10] * 3000])
     with RaceTrack(PythonTarget(lambda c: len(sys.argv)), slots=1) as track:
