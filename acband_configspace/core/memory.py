@@ -24,6 +24,10 @@ class Total(NamedTuple):
 UNKNOWN = Total(math.inf, math.inf)
 
 
+#: A run that is stopped takes a little longer than it may: a logarithm up to this tells nothing.
+OVERRUN = 0.2
+
+
 class Memory:
     """The costs that runs came to: a configuration, an instance, a cost.
 
@@ -116,8 +120,8 @@ class Memory:
     ) -> dict[int, dict[int, float]]:
         """Return by how much each exceeds a champion, on each instance that both have met.
 
-        Costs are compared on a scale. A run that was stopped costs at least as much as the
-        champion's, and so much more.
+        Costs are compared on a scale. A run that was stopped costs so much more than the
+        champion's, or than what it is known to exceed.
         """
         pace = {i: scale(c) for i, c in self._costs.get(champion, {}).items() if math.isfinite(c)}
         found: dict[int, dict[int, float]] = {}
@@ -127,7 +131,8 @@ class Memory:
             exceeds = found.setdefault(configuration, {})
             for i, bound in bounds.items():
                 if i in pace and i not in exceeds:
-                    exceeds[i] = stopped + max(0.0, scale(bound) - pace[i])
+                    beyond = scale(bound) - pace[i]
+                    exceeds[i] = stopped + (beyond if beyond > OVERRUN else 0.0)
         return {number: some for number, some in found.items() if some}
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:

@@ -23,31 +23,37 @@ LONGEST_STEP = 0.6
 FIRST_STEP = 0.3
 LEAST_NOISE = 1e-4
 LEAST_NOISE_OF_MEANS = 1e-6
+#: There is none at all where all ranks are shared.
+LEAST_VARIANCE = 1e-12
 #: At most so many points, evenly spread over the order, are looked at for the lengths.
 MOST_FITTED = 100
 
 
 class RankModel:
-    """A Gaussian process of ranks: points are given from the best to the worst.
+    """A Gaussian process of ranks.
 
-    Ranks become normal scores. Each parameter has a length of its own; lengths and noise are the
-    most likely ones.
+    Ranks become normal scores; who shares a value shares a rank. Each parameter has a length of its
+    own; lengths and noise are the most likely ones.
 
     Parameters
     ----------
     points : array
         A row for each.
+    values : array
+        What each is worth, the less the better.
     parameters : sequence of int
         Which parameter each column belongs to.
     weights : array
         How much each point's rank is to be trusted: the noise is divided by that.
     """
 
-    def __init__(self, points: Floats, parameters: Sequence[int], weights: Floats) -> None:
+    def __init__(
+        self, points: Floats, values: Floats, parameters: Sequence[int], weights: Floats
+    ) -> None:
         n = len(points)
-        quantiles = (np.arange(n) + 0.5) / n
-        scores = np.array([NormalDist().inv_cdf(quantile) for quantile in quantiles])
-        some = np.unique(np.linspace(0, n - 1, min(n, MOST_FITTED)).round().astype(int))
+        scores = _normal_scores(values)
+        spread = np.unique(np.linspace(0, n - 1, min(n, MOST_FITTED)).round().astype(int))
+        some = np.argsort(values, kind="stable")[spread]
         lengths, self._noise = _most_likely(points[some], parameters, scores[some], weights[some])
         self._scales = 1.0 / lengths[np.asarray(parameters)]
         self._points = points * self._scales
@@ -56,7 +62,7 @@ class RankModel:
         self._whitening = np.linalg.inv(factor)
         whitened = self._whitening @ scores
         self._weights = self._whitening.T @ whitened
-        self._variance = float(whitened @ whitened) / n
+        self._variance = max(LEAST_VARIANCE, float(whitened @ whitened) / n)
         self.best = float(np.min(self.mean(points)))
         """The least that is expected of any of the points."""
         self.n_believed = 0
@@ -92,6 +98,14 @@ class RankModel:
 
     def _correlations(self, points: Floats) -> Floats:
         return _covariance(_squares(points * self._scales, self._points))
+
+
+def _normal_scores(values: Floats) -> Floats:
+    """Return what a normal variable is expected to be about at each value's rank."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middles = np.cumsum(counts) - 0.5 * counts
+    scores = [NormalDist().inv_cdf(middle / len(values)) for middle in middles]
+    return np.array(scores)[places]
 
 
 def _most_likely(
@@ -140,7 +154,7 @@ def _likelihood(
     covariance = (1.0 + distances + distances**2 / 3.0) * falling + np.diag(_noises(noise, weights))
     inverse = np.linalg.inv(covariance)
     solved = inverse @ scores
-    variance = float(scores @ solved) / n
+    variance = max(LEAST_VARIANCE, float(scores @ solved) / n)
     determinant = float(np.linalg.slogdet(covariance).logabsdet)
     likelihood = -0.5 * (n * math.log(variance) + determinant)
     change = np.outer(solved, solved) / variance - inverse

@@ -27,6 +27,7 @@ from ConfigSpace.exceptions import ForbiddenValueError
 from ConfigSpace.hyperparameters import (
     CategoricalHyperparameter,
     Hyperparameter,
+    IntegerHyperparameter,
     NumericalHyperparameter,
     OrdinalHyperparameter,
 )
@@ -50,19 +51,23 @@ CHANGES = 2.5
 #: few parameters change, and where all do …
 FIRST_STEP = 0.25
 FIRST_STEP_OF_ALL = 0.15
-#: … how it shrinks from pass to pass, and where that ends.
+#: … how it shrinks from pass to pass, and where that ends: with races early, since one race cannot
+#: tell what is nearly the same from what is better, and who keeps up with the champion takes long.
 STEP_DECAY = 0.9
 LAST_STEP = 0.01
+LAST_STEP_OF_RACES = 0.12
 #: The best is taken as the parent with this probability, the second best with half of it, …
 BEST_SHARE = 0.5
 #: The model chooses among so many changes, and so many configurations from anywhere; it takes so
-#: many results to have one, and at most so many, the best, are looked at.
+#: many results to have one, and at most so many are looked at.
 N_CHANGES = 60
 N_ANYWHERE = 60
 LEAST_RESULTS = 8
-MOST_RESULTS = 150
-#: Of those that were drawn since the model was fitted, it is told of so many: more take long.
-MOST_BELIEVED = 50
+MOST_RESULTS = 300
+#: Of those that are being tried when the model is fitted it is told of so many, the newest, and of
+#: so many in all: more take long.
+MOST_UNDER_WAY = 50
+MOST_BELIEVED = 100
 
 Floats = npt.NDArray[np.float64]
 
@@ -120,6 +125,7 @@ class Learned:
     def __init__(self, space: ConfigurationSpace, *, seed: int, racing: bool = False) -> None:
         self.uniform_share = UNIFORM_SHARE_OF_RACES if racing else UNIFORM_SHARE
         """How many of the new configurations are to be uniform."""
+        self._last_step = LAST_STEP_OF_RACES if racing else LAST_STEP
         self._space = space
         self._seed = seed
         self._parameters = list(space.values())
@@ -132,6 +138,9 @@ class Learned:
         )
         sizes = np.array([float(p.size) for p in self._parameters])
         self._lasts = np.where(self._is_order, sizes - 1.0, 1.0)
+        # A shorter step would leave an integer where it is.
+        is_integer = [isinstance(p, IntegerHyperparameter) for p in self._parameters]
+        self._least_moves = np.where(is_integer, 1.0 / sizes, 0.0)
         self._model: RankModel | None = None
         self._fitted_to: KnownBest | None = None
         self._n_looked_at = 0
@@ -169,9 +178,11 @@ class Learned:
     def _believe(
         self, model: RankModel, configurations: Sequence[Configuration], known: KnownBest
     ) -> None:
-        """Let the model know of those that were drawn since it was fitted: they are being tried."""
+        """Let the model know of those of which nothing is known yet: they are being tried."""
         drawn = range(self._n_looked_at, len(configurations))
         unknown = [number for number in drawn if number not in known.behind]
+        if not self._n_looked_at:  # most of them are of passes before this one
+            unknown = unknown[-MOST_UNDER_WAY:]
         self._n_looked_at = len(configurations)
         for number in unknown[: MOST_BELIEVED - model.n_believed]:
             model.believe(self._places(configurations[number].get_array()[None])[0])
@@ -184,13 +195,17 @@ class Learned:
         """Return a change of each of the parents, of few parameters or of all."""
         shape, shrunk = parents.shape, STEP_DECAY ** (pass_number - 1)
         of_all = random.rand(len(parents), 1) < 0.5
-        step = np.maximum(LAST_STEP, shrunk * np.where(of_all, FIRST_STEP_OF_ALL, FIRST_STEP))
+        first_step = np.where(of_all, FIRST_STEP_OF_ALL, FIRST_STEP)
+        step = np.maximum(self._last_step, shrunk * first_step)
         chosen = (random.rand(*shape) < self._probability) & self._free
         one = random.choice(np.flatnonzero(self._free), len(parents))
         chosen[np.arange(len(parents)), one] |= ~chosen.any(axis=1)
         moves = random.normal(size=shape) * step * self._lasts
+        least = np.where(chosen, self._least_moves, 0.0)
+        moves = np.sign(moves) * np.maximum(np.abs(moves), least)
         moves = np.where(self._is_order, np.sign(moves) * np.ceil(np.abs(moves)), moves)
-        moved = parents + moves * (chosen | (of_all & self._free))
+        # Orders stay as categories do: a step of theirs is never small.
+        moved = parents + moves * (chosen | (of_all & self._free & ~self._is_order))
         moved = np.abs(moved)  # reflected at the bounds
         moved = np.where(moved > self._lasts, np.maximum(0.0, 2.0 * self._lasts - moved), moved)
         children = np.where(self._is_category, parents, moved)
@@ -226,15 +241,13 @@ class Learned:
 
     def _fit(self, configurations: Sequence[Configuration], known: KnownBest) -> RankModel | None:
         """Return a model of how far configurations are behind, None if too few are known."""
-        numbers = sorted(
-            (number for number in known.behind if number < len(configurations)),
-            key=known.behind.__getitem__,
-        )[:MOST_RESULTS]
+        numbers = _looked_at(known, len(configurations))
         if len(numbers) < LEAST_RESULTS:
             return None
         vectors = np.array([configurations[number].get_array() for number in numbers])
+        behind = np.array([known.behind[number] for number in numbers])
         n_common = np.array([float(known.n_common.get(number, 1)) for number in numbers])
-        return RankModel(self._places(vectors), self._place_parameters, n_common)
+        return RankModel(self._places(vectors), behind, self._place_parameters, n_common)
 
     @cached_property
     def _place_parameters(self) -> list[int]:
@@ -256,6 +269,25 @@ class Learned:
             size = int(self._parameters[index].size)
             parts.append(0.5 * (vectors[:, [index]] == np.arange(size)))
         return np.hstack(parts)
+
+
+def _looked_at(known: KnownBest, n: int) -> list[int]:
+    """Return whose results the model is fitted to, of the first n configurations.
+
+    If there are many: of those that have met the champion more than once the best, of all others
+    the newest, and some of all times. A model of nothing but the best would forget where the bad
+    ones are, and look there again.
+    """
+    numbers = [number for number in known.behind if number < n]
+    if len(numbers) <= MOST_RESULTS:
+        return numbers
+    proven = [number for number in numbers if known.n_common.get(number, 1) > 1]
+    proven = sorted(proven, key=known.behind.__getitem__)[: MOST_RESULTS // 2]
+    others = sorted(set(numbers) - set(proven))
+    n_newest = (MOST_RESULTS - len(proven)) // 2
+    older = others[:-n_newest]
+    some = np.linspace(0, len(older) - 1, MOST_RESULTS - len(proven) - n_newest).astype(int)
+    return [*proven, *others[-n_newest:], *(older[place] for place in some)]
 
 
 def _is_category(parameter: Hyperparameter[Any, Any]) -> bool:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from ConfigSpace import (
     AndConjunction,
@@ -185,6 +186,60 @@ def test_orders_of_two_values_are_changed_too() -> None:
         if str(configurations[number].origin).startswith("AC-Band: near")
     ]
     assert {config["level"] for config in near} == {"low", "high"}
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        # A change of all numbers leaves orders where they are, as it does categories: else an order
+        # of three values would leave the middle each time, and come to it from both ends.
+        Categorical("level", ["low", "middle", "high"], ordered=True, default="high"),
+        Categorical("level", ["low", "middle", "high"], ordered=True, default="middle"),
+        # However small steps have become, an integer that is to change does so.
+        Integer("level", (0, 2), default=0),
+        Integer("level", (0, 2), default=1),
+    ],
+)
+def test_what_has_few_values_keeps_them_mostly_but_not_always(
+    parameter: Hyperparameter[Any, Any],
+) -> None:
+    space = ConfigurationSpace()
+    space.add(parameter, *[Float(f"x{i}", (0.0, 1.0)) for i in range(9)])
+    default = space.get_default_configuration()
+    configurations = Configurations(
+        space, [default], seed=3, proposals=Learned(space, seed=3, racing=True)
+    )
+    n = configurations.draw(300, partial(KnownBest, 40, (0,)))
+    near = [c for c in map(configurations.__getitem__, range(n)) if "near" in str(c.origin)]
+    assert len(near) > 100
+    assert 0.1 < sum(c["level"] != default["level"] for c in near) / len(near) < 0.5
+
+
+def test_bad_regions_are_not_forgotten_in_a_long_run() -> None:
+    """The best alone would leave no more than noise, and everything else would look new."""
+    space = a_space()
+    configurations = Configurations(
+        space,
+        [space.get_default_configuration()],
+        seed=0,
+        proposals=Learned(space, seed=0, racing=True),
+    )
+
+    def behind(number: int) -> float:
+        """Return what a race tells: who is far away is stopped, who is near has some luck."""
+        away = bowl(configurations[number])
+        return math.log(2.0) if away > 0.05 else math.sin(number)
+
+    n = configurations.draw(40)
+    for number in range(2, 14):
+        known = {i: behind(i) for i in range(n)}
+        best = min(range(n), key=lambda i: bowl(configurations[i]))
+        n = configurations.draw(n + 50, partial(KnownBest, number, (best,), known))
+    last = [configurations[i] for i in range(n - 200, n)]
+    chosen = [c for c in last if "uniform" not in str(c.origin)]
+    uniform = [c for c in last if "uniform" in str(c.origin)]
+    assert np.mean([bowl(c) > 0.05 for c in uniform]) > 0.8
+    assert np.mean([bowl(c) > 0.05 for c in chosen]) < 0.4
 
 
 def a_space() -> ConfigurationSpace:
