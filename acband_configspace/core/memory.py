@@ -24,10 +24,6 @@ class Total(NamedTuple):
 UNKNOWN = Total(math.inf, math.inf)
 
 
-#: A run that is stopped takes a little longer than it may: a logarithm up to this tells nothing.
-OVERRUN = 0.2
-
-
 class Memory:
     """The costs that runs came to: a configuration, an instance, a cost.
 
@@ -120,8 +116,8 @@ class Memory:
     ) -> dict[int, dict[int, float]]:
         """Return by how much each exceeds a champion, on each instance that both have met.
 
-        Costs are compared on a scale. A run that was stopped costs so much more than the
-        champion's, or than what it is known to exceed.
+        Costs are compared on a scale. A run that was stopped is taken to cost so much more than
+        what it is known to exceed.
         """
         pace = {i: scale(c) for i, c in self._costs.get(champion, {}).items() if math.isfinite(c)}
         found: dict[int, dict[int, float]] = {}
@@ -131,8 +127,7 @@ class Memory:
             exceeds = found.setdefault(configuration, {})
             for i, bound in bounds.items():
                 if i in pace and i not in exceeds:
-                    beyond = scale(bound) - pace[i]
-                    exceeds[i] = stopped + (beyond if beyond > OVERRUN else 0.0)
+                    exceeds[i] = stopped + scale(bound) - pace[i]
         return {number: some for number, some in found.items() if some}
 
     def block(self, configurations: Sequence[int], instances: Sequence[int]) -> Floats:

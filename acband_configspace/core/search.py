@@ -39,7 +39,7 @@ from acband_configspace.core.search_plan import Draw, KnownBest, PassPlan, plan_
 #: Who leads the champion on at least this share of the instances that it has met is the incumbent
 #: until the pass is over.
 LEAD_SHARE = 0.5
-#: A run that was stopped counts as slower than the champion's by this logarithm of a factor.
+#: A run counts as this logarithm of a factor slower than the time at which it was stopped.
 STOPPED_BEHIND = math.log(2.0)
 #: Of those left in the last pass, so many count as good besides the champion.
 MOST_BEST = 4

@@ -4,12 +4,12 @@ A quarter of the new configurations stays uniform, or half of them where losers 
 paper's N counts those, and no part of the space is given up. The others, if they are *learned*, are
 chosen by a Gaussian process, by their expected improvement on the best. It chooses among small
 changes of the best so far, as irace makes them (of a few parameters by larger steps, or of all of
-them by smaller ones; the steps shrink from pass to pass, categories are drawn anew), and among as
-many configurations from anywhere. It is fitted before each pass, to how far configurations are
-behind the champion (in costs, as a multiple of what is usual on the instance), by their ranks, so
-that neither outliers nor the scales of costs matter. It is also told on how many instances each
-rank rests, and what is being tried in this pass. Conditions, forbidden clauses, log scales, priors
-and orders of the space hold.
+them by smaller ones; the steps shrink from pass to pass, with races not for long; categories are
+drawn anew), and among as many configurations from anywhere. It is fitted before each pass, to how
+far configurations are behind the champion (in costs, as a multiple of what is usual on the
+instance), by their ranks, so that neither outliers nor the scales of costs matter. It is also told
+on how many instances each rank rests, and what is being tried at the moment. Conditions, forbidden
+clauses, log scales, priors and orders of the space hold.
 
 What was tried, with figures, and what was of no use: examples/TRIED.md.
 """
@@ -17,7 +17,7 @@ What was tried, with figures, and what was of no use: examples/TRIED.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ from ConfigSpace.hyperparameters import (
 )
 from smac.main.config_selector import ConfigSelector
 from smac.main.exceptions import ConfigurationSpaceExhaustedException
+from threadpoolctl import ThreadpoolController
 
 from acband_configspace.core.engine import KnownBest
 from acband_configspace.core.rank_model import RankModel
@@ -149,6 +150,12 @@ class Learned:
         self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
         """Return what promises most of some changes of the best, None if the space allows none."""
+        with _threads().limit(limits=1, user_api="blas"):
+            return self._propose(configurations, known)
+
+    def _propose(
+        self, configurations: Sequence[Configuration], known: KnownBest
+    ) -> Configuration | None:
         best = [configurations[number] for number in known.best if number < len(configurations)]
         if not best or not self._free.any():
             return None
@@ -269,6 +276,16 @@ class Learned:
             size = int(self._parameters[index].size)
             parts.append(0.5 * (vectors[:, [index]] == np.arange(size)))
         return np.hstack(parts)
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Return what controls the threads of numpy's linear algebra.
+
+    While racers have all the cores, its threads wait for each other: with them a proposal took 25
+    times as long there, and on an idle machine no less.
+    """
+    return ThreadpoolController()
 
 
 def _looked_at(known: KnownBest, n: int) -> list[int]:

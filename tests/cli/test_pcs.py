@@ -181,7 +181,8 @@ def test_bounds_of_all_kinds_become_lists_in_the_old_format(
         ("a {x,y}[x]\n{a=x,", 2, "cannot be read"),
         ("a [0,1][0]\nb [0,1][0]\n{a + b > 1}", 3, "arithmetic (+) is not supported"),
         ("a [0,1][0]\nb [0,1][0]\nb | a < ", 3, "expected a parameter or a value"),
-        ("a [0,1][0]\nb [0,1][0]\nb | a < b", 3, "cannot compare two parameters"),
+        ("a [0,1][0]\nb [0,1][0]\nc [0,1][0]\nc | a < b", 4, "cannot compare two parameters"),
+        ("a [0,1][0]\nb [0,1][0]\nb | a < b", 3, "the conditions form a cycle: b → b"),
     ],
 )
 def test_errors_name_the_line(text: str, line: int, message: str) -> None:
