@@ -282,8 +282,8 @@ class Learned:
 def _threads() -> ThreadpoolController:
     """Return what controls the threads of numpy's linear algebra.
 
-    While racers have all the cores, its threads wait for each other: with them a proposal took 25
-    times as long there, and on an idle machine no less.
+    While racers have all the cores, several threads wait for each other: a proposal took 25 times
+    as long with two. On an idle machine they save nothing.
     """
     return ThreadpoolController()
 
