@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +19,8 @@ COMMAND_FIELDS = ("parameters", "instance", "seed", "cutoff")
 PARAMETER_FIELDS = ("name", "value")
 #: The cutoff where a call format asks for one and the scenario has none: SMAC's own "infinity".
 NO_CUTOFF = 2147483647.0
+#: What irace calls a target runner with, unless the scenario says otherwise.
+TARGET_CMDLINE = "{configurationID} {instanceID} {seed} {instance} {bound} {targetRunnerArgs}"
 
 Values = Mapping[str, Any]
 
@@ -84,6 +86,8 @@ class TemplateCommand:
     folder: str | None = None
     """Where instances are that are named relative to it."""
     shell: bool = False
+    names: tuple[str, ...] = ()
+    """The parameters that come first, in this order."""
 
     @property
     def tells_cutoff(self) -> bool:
@@ -99,7 +103,8 @@ class TemplateCommand:
             "seed": str(seed or 0),
             "cutoff": _cutoff_text(cutoff),
         }
-        parameters = [w for n, v in values.items() for w in self._parameter(n, v)]
+        ordered = _in_order(values, self.names)
+        parameters = [w for n, v in ordered.items() for w in self._parameter(n, v)]
         template = list(self.command)
         if not any("{parameters}" in part for part in template):
             template.append("{parameters}")
@@ -162,13 +167,16 @@ class Aclib2Command:
     tells_cutoff = True
     command: tuple[str, ...]
     switches: Mapping[str, str] = field(default_factory=dict)
-    """What replaces the names of some parameters."""
+    """What replaces the names of some parameters, which come first, in this order."""
+    folder: str | None = None
+    """Where instances are that are named relative to it."""
 
     def words(
         self, values: Values, instance: str | None, seed: int | None, cutoff: float | None
     ) -> list[str]:
         """Return the program and its arguments."""
-        where = [] if instance is None else ["--instance", instance]
+        where = [] if instance is None else ["--instance", path_of(instance, self.folder)]
+        ordered = _in_order(values, self.switches)
         return [
             *self.command,
             *where,
@@ -177,7 +185,7 @@ class Aclib2Command:
             "--seed",
             str(seed or 0),
             "--config",
-            *_name_value_words({self.switches.get(n, n): v for n, v in values.items()}),
+            *_name_value_words({self.switches.get(n, n): v for n, v in ordered.items()}),
         ]
 
 
@@ -190,10 +198,13 @@ class IraceCommand:
 
     command: tuple[str, ...]
     switches: Mapping[str, str]
+    """Of the parameters, in the order in which they are passed."""
     numbers: Mapping[str, int]
     """Of the instances, from 1."""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Arguments that belong to an instance."""
+    """Arguments that belong to an instance, and follow the one that names it."""
+    arguments: tuple[str, ...] = tuple(TARGET_CMDLINE.split())
+    """What follows the command, with irace's fields."""
     tells_cutoff: bool = False
     digits: int = 4
     folder: str | None = None
@@ -205,19 +216,27 @@ class IraceCommand:
         texts = {name: self._text(value) for name, value in values.items()}
         identity = zlib.crc32(repr(sorted(texts.items())).encode()) % 10**9
         name = instance or ""
-        words = [
-            *self.command,
-            str(identity),
-            str(self.numbers.get(name, 0)),
-            str(seed or 0),
-            path_of(name, self.folder),
-            *self.extras.get(name, ()),
-            *([_cutoff_text(cutoff)] if self.tells_cutoff else ()),
-        ]
-        for parameter, text in texts.items():
-            # As irace's shell would: "--local 1" are two words, wherever they come from.
-            words += shlex.split(self.switches[parameter] + text)
+        known = {
+            "configurationID": str(identity),
+            "instanceID": str(self.numbers.get(name, 0)),
+            "seed": str(seed or 0),
+            "instance": path_of(name, self.folder),
+            "bound": _cutoff_text(cutoff) if self.tells_cutoff else "",
+        }
+        words = list(self.command)
+        for part in self.arguments:
+            if part == "{targetRunnerArgs}":
+                words += self._parameters(texts)
+            elif part != "{bound}" or self.tells_cutoff:
+                words.append(filled(part, known))
+            if "{instance}" in part:
+                words += self.extras.get(name, ())
         return words
+
+    def _parameters(self, texts: Mapping[str, str]) -> list[str]:
+        # As irace's shell would: "--local 1" are two words, wherever they come from.
+        passed = (switch + texts[n] for n, switch in self.switches.items() if n in texts)
+        return [word for text in passed for word in shlex.split(text)]
 
     def _text(self, value: Any) -> str:
         if isinstance(value, float):
@@ -235,6 +254,14 @@ def path_of(instance: str, folder: str | None) -> str:
         return instance
     path = os.path.join(folder, instance)
     return path if os.path.exists(path) else instance
+
+
+def _in_order(values: Values, names: Iterable[str]) -> Values:
+    """Return the values in the order of the names, and then the others.
+
+    ConfigSpace has an order of its own, by dependence and name.
+    """
+    return {name: values[name] for name in (*names, *values) if name in values}
 
 
 def _name_value_words(values: Values) -> list[str]:

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,6 +122,22 @@ def listed_instances(
     if not found:
         raise InputError(Place(path), "lists no instance")
     return list(found.values())
+
+
+def rest_by_name(instances: Iterable[ListedInstance], place: Place) -> dict[str, str]:
+    """Return what follows the names of the instances, first those of training, then of testing.
+
+    ``place`` is that of the list for testing, where no name may mean something else.
+    """
+    rests: dict[str, str] = {}
+    for one in instances:
+        if (known := rests.setdefault(one.name, one.rest)) != one.rest:
+            raise InputError(
+                place,
+                f"{one.name!r} is listed with {known!r} for training and with {one.rest!r} for "
+                "testing: give one of them another name",
+            )
+    return rests
 
 
 def _split(text: str, place: Place) -> tuple[str, str]:

@@ -28,8 +28,9 @@ _STATUSES = {
     ABORT: ABORT,
 }
 _RESULT_LINE = re.compile(
-    r"^\s*(?:result (?:for|of) (?:paramils|smac|hal|this algorithm run)|"
-    r"algorithm run result)\s*:\s*(.*)$",
+    r"^\s*(?:(?:final\s+)?result\s+(?:for|of)\s+"
+    r"(?:paramils|smac|hal|this\s+wrapper|(?:this\s+)?algorithm\s+run)|"
+    r"algorithm\s+run\s+result)\s*:\s*(.*)$",
     re.IGNORECASE,
 )
 #: A word is a number only as a value at the end of a line: others are in messages.

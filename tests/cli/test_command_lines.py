@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,27 @@ def test_the_way_of_irace() -> None:
         *("3", "5", "i", "--t", "1", "8", "--a", "1.23", "-b=2", "--flag", "--d", "x", "v", "w z")
     ]
     assert words[1] == line.words(values, "j", 6, 8.0)[1]
+
+
+def test_parameters_are_in_the_order_that_a_command_has() -> None:
+    values = {"a": 1, "b": 2, "z": 3}
+    template = TemplateCommand(("solve",), names=("z", "x", "b"))
+    assert template.words(values, None, 0, None) == ["solve", "--z=3", "--b=2", "--a=1"]
+    aclib = Aclib2Command(("w",), {"z": "last", "x": "none", "b": "second"})
+    assert aclib.words(values, None, 0, None)[-6:] == ["-last", "3", "-second", "2", "-a", "1"]
+    irace = IraceCommand(("r",), {"z": "", "x": "-x=", "b": "-b=", "a": ""}, {})
+    assert irace.words(values, "i", 0, None)[-3:] == ["3", "-b=2", "1"]
+
+
+def test_the_arguments_of_irace_may_be_others() -> None:
+    arguments = ("-s{seed}", "--on={instance}", "{targetRunnerArgs}", "{bound}", "-n{instanceID}")
+    line = IraceCommand(
+        ("py", "r"), {"a": "--a "}, {"i": 3}, extras={"i": ("--t", "1")}, arguments=arguments
+    )
+    words = line.words({"a": 2}, "i", 5, 8.0)
+    assert words == ["py", "r", "-s5", "--on=i", "--t", "1", "--a", "2", "-n3"]
+    words = replace(line, tells_cutoff=True).words({"a": 2}, "i", 5, 8.0)
+    assert words[-3:] == ["2", "8", "-n3"]
 
 
 def test_the_program_is_not_among_the_arguments() -> None:

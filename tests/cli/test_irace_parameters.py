@@ -26,7 +26,13 @@ from ConfigSpace import (
 from acband_configspace.cli.errors import InputError
 from acband_configspace.cli.main import main
 from acband_configspace.cli.scenario.toml import TEMPLATE
-from acband_configspace.cli.spaces.irace import digits_of, looks_like_irace, read_irace, write_irace
+from acband_configspace.cli.spaces.irace import (
+    digits_of,
+    looks_like_irace,
+    parameters_of,
+    read_irace,
+    write_irace,
+)
 from acband_configspace.cli.spaces.pcs import read_pcs
 
 PARAMETERS = """\
@@ -66,6 +72,12 @@ def test_it_is_read_as_irace_means_it() -> None:
         odd = not (v["alpha"] <= 1 or v["speed"] == "none") and v["ants"] >= 10
         assert ("odd" in v) is odd
         assert not (v.get("nnls", 0) > 40 and v["ants"] < 8)
+
+
+def test_parameters_have_the_order_of_the_file() -> None:
+    names = [parameter.name for parameter in parameters_of(PARAMETERS, "parameters.txt")]
+    assert names[:3] == ["algorithm", "localsearch", "alpha"]
+    assert names[3:] == ["ants", "speed", "q0", "rank", "nnls", "odd"]
 
 
 def test_defaults_come_from_elsewhere_and_are_moved_out_of_what_is_forbidden() -> None:

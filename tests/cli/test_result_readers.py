@@ -39,9 +39,27 @@ def test_aclib(line: str, status: str, runtime: float, quality: float | None) ->
 
 
 @pytest.mark.parametrize(
+    "beginning",
+    [
+        "Final Result for ParamILS",
+        "Final  result of HAL",
+        "Result for this wrapper",
+        "Result of this Algorithm Run",
+        "Result of algorithm run",
+        "  Result   for SMAC ",
+        "Algorithm run result",
+    ],
+)
+def test_result_lines_begin_in_all_ways_that_smac_accepts(beginning: str) -> None:
+    assert AclibResult()(f"{beginning}: SAT, 1.5, 10, 3, 42\n", 0).cost == 1.5
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("nothing", "printed no line"),
+        ("Partial result for SMAC: SAT, 1, 1, 1, 1", "printed no line"),
+        ("Result for this solver: SAT, 1, 1, 1, 1", "printed no line"),
         ("Result for SMAC: FINE, 1, 1, 1, 1", "but is 'FINE'"),
         ("Result for SMAC: SAT, 1", "at least 4 fields"),
         ("Result for SMAC: SAT, nan, 1, 1, 1", "run time is not a number"),

@@ -135,6 +135,16 @@ def test_quality(folder: Path) -> None:
     assert scenario.par == 1.0
 
 
+def test_paramils_has_words_of_its_own(folder: Path) -> None:
+    text = SCENARIO.replace("5.5", "max")
+    scenario = read(folder, text.replace("runtime", "qual"))
+    assert not scenario.racing
+    assert scenario.reader == AclibResult(quality=True)
+    assert scenario.cutoff is None
+    with pytest.raises(InputError, match="cutoff_time must be given to minimise the run time"):
+        read(folder, text)
+
+
 @pytest.mark.parametrize("objective", ["runtime", "quality"])
 def test_the_cutoff_is_cpu_time_there(objective: str, folder: Path) -> None:
     assert read(folder, SCENARIO.replace("runtime", objective)).clock == "cpu"
@@ -165,6 +175,7 @@ def test_an_initial_incumbent_is_given(text: str, folder: Path) -> None:
     [
         ("cutoff_time", "cutof_time", 7, "unknown key 'cutof_time'; did you mean 'cutoff_time'?"),
         ("= runtime", "= speed", 5, "run_obj must be one of runtime, quality but got 'speed'"),
+        ("= runtime", "= runlength", 5, "run_obj = runlength is not supported"),
         ("= PAR10", "= median", 6, "overall_obj must be mean or PAR10"),
         ("5.5", "soon", 7, "cutoff_time must be a number but got 'soon'"),
         ("params.pcs", "parms.pcs", 13, "paramfile: there is no file parms.pcs"),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from cli_helpers import write_script
+from ConfigSpace import Configuration
 
-from acband_configspace.cli.command_lines import IraceCommand
-from acband_configspace.cli.errors import InputError
+from acband_configspace.cli.command_lines import TARGET_CMDLINE, IraceCommand
+from acband_configspace.cli.errors import ExitCode, InputError
+from acband_configspace.cli.main import main
 from acband_configspace.cli.results import IraceResult
 from acband_configspace.cli.scenario.description import ScenarioFile
 from acband_configspace.cli.scenario.reading import kind_of, read_scenario
@@ -30,6 +33,12 @@ seed = 7
 parallel = 3
 testType = "t-test"
 # debugLevel = 0
+"""
+#: Without configurations, which name the parameters.
+PLAIN = """\
+trainInstancesDir = ""
+trainInstancesFile = "test.txt"
+maxExperiments = 500
 """
 
 
@@ -72,6 +81,44 @@ def test_every_key(folder: Path) -> None:
     assert words[0] == str(folder / "target-runner")
     assert words[2:] == ["3", "9", "t1", "--time", "5", "--a", "x", "--b=0.12", "4"]
     assert any("testType" in note for note in scenario.notes)
+
+
+def test_parameters_are_passed_in_the_order_of_the_file(folder: Path) -> None:
+    """A target runner may know them by their positions; ConfigSpace's order is another."""
+    (folder / "parameters.txt").write_text(
+        'onq0 "" c ("--no-q0", "--q0")\nq0 "" r (0, 1) | onq0 == "--q0"\n'
+        'zeta "" i (1, 9)\nbeta "--beta " i (1, 9)\n'
+    )
+    scenario = read(folder, PLAIN)
+    for values, words in (
+        ({"onq0": "--q0", "q0": 0.5, "zeta": 3, "beta": 2}, ["--q0", "0.5", "3", "--beta", "2"]),
+        ({"onq0": "--no-q0", "zeta": 3, "beta": 2}, ["--no-q0", "3", "--beta", "2"]),
+    ):
+        configuration = Configuration(scenario.space, values=values)
+        assert scenario.line.words(configuration, "t1", 0, None)[7:] == words
+
+
+@pytest.mark.parametrize("line", ['a "--a " c ("don\'t", x)', 'a "--a \'" i (1, 9)'])
+def test_a_lone_quote_is_named_with_its_line(
+    line: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "parameters.txt").write_text(f'b "-b " i (1, 9)\n{line}\n')
+    (folder / "scenario.txt").write_text(PLAIN)
+    assert main(["check", str(folder)]) == ExitCode.BAD_INPUT
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "parameters.txt:2: " in error
+    assert "No closing quotation" in error
+
+
+def test_an_instance_with_two_meanings_is_refused(folder: Path) -> None:
+    own = 'trainInstancesDir = ""\ntrainInstancesFile = "train.txt"'
+    text = SCENARIO.replace('trainInstancesDir = "./Instances"', own)
+    (folder / "train.txt").write_text("t0\nt1 --time 60\n")
+    message = "'t1' is listed with '--time 60' for training and with '--time 5' for testing"
+    with pytest.raises(InputError, match=f"scenario.txt:6: {message}"):
+        read(folder, text)
+    (folder / "train.txt").write_text("t0\nt1 --time 5\n")
+    assert read(folder, text).line.words({}, "t1", 9, None)[2] == "2"
 
 
 def test_instances_are_in_folders_of_folders(folder: Path) -> None:
@@ -151,6 +198,82 @@ def test_a_launcher(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("launcher", "cmdline", "limit", "expected"),
+    [
+        (
+            "",
+            "-i {instance} -s {seed} --cutoff={bound} {targetRunnerArgs} 'the end'",
+            10.5,
+            ["RUNNER", "-i", "t1", "--time", "5", "-s", "9", "--cutoff=5", "--n", "4", "the end"],
+        ),
+        (
+            "python",
+            "{seed} {instance} {targetRunnerArgs}",
+            5.0,  # it is not told the bound, and so has no longer
+            ["python", "RUNNER", "9", "t1", "--time", "5", "--n", "4"],
+        ),
+        (
+            "python",
+            "-m {targetRunner} {targetRunnerArgs} {bound} -- {seed} {instance}",
+            10.5,
+            ["python", "-m", "RUNNER", "--n", "4", "5", "--", "9", "t1", "--time", "5"],
+        ),
+    ],
+)
+def test_a_command_line_of_irace_4(
+    launcher: str, cmdline: str, limit: float, expected: list[str], folder: Path
+) -> None:
+    (folder / "parameters.txt").write_text('n "--n " i (1, 9)\n')
+    own = f'targetRunnerLauncher = "{launcher}"\ntargetCmdline = "{cmdline}"\n'
+    scenario = read(folder, f"{PLAIN}boundMax = 5\n{own}")
+    assert scenario.limit == limit
+    runner = str(folder / "target-runner")
+    words = scenario.line.words({"n": 4}, "t1", 9, 5.0)
+    assert words == [runner if word == "RUNNER" else word for word in expected]
+
+
+def test_the_default_command_line_of_irace_4_changes_nothing(folder: Path) -> None:
+    own = f'targetCmdline = "{TARGET_CMDLINE}"\n'
+    for text in (SCENARIO, SCENARIO + "boundMax = 5\n", SCENARIO + "aclib = 1\n"):
+        scenario = read(folder, text + own)
+        assert scenario.line == read(folder, text).line
+        told = any("targetCmdline has no meaning with aclib" in note for note in scenario.notes)
+        assert told is ("aclib" in text)
+
+
+def test_with_capping_the_command_line_must_tell_the_bound(folder: Path) -> None:
+    own = 'targetCmdline = "{seed} {instance} {targetRunnerArgs}"\n'
+    with pytest.raises(InputError, match=r"scenario.txt:18: targetCmdline must have {bound}"):
+        read(folder, SCENARIO + "capping = 1\nboundMax = 5\n" + own)
+
+
+def test_a_launcher_and_instances_are_found_from_elsewhere(folder: Path) -> None:
+    (folder / "arena").mkdir()
+    (folder / "venv" / "bin").mkdir(parents=True)
+    python = folder / "venv" / "bin" / "python"
+    python.symlink_to(sys.executable)  # outside its environment it would find other packages
+    more = 'execDir = "./arena"\ntargetRunnerLauncher = "./venv/bin/python"\naclib = 1\n'
+    scenario = read(folder, SCENARIO + more)
+    assert scenario.directory == folder / "arena"
+    words = scenario.line.words({}, "./Instances/i1", 0, None)
+    assert words[:3] == [str(python), str(folder / "target-runner"), "--instance"]
+    assert Path(words[3]) == folder / "Instances" / "i1"
+
+
+def test_instances_of_the_current_folder_keep_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    here = tmp_path_factory.mktemp("here")
+    (here / "small").mkdir()
+    instance = here / "small" / "s1"
+    instance.touch()
+    monkeypatch.chdir(here)
+    scenario = read(folder, trainInstancesDir="./small")
+    assert scenario.instances == (str(instance),)
+    assert scenario.line.words({}, str(instance), 0, None)[4] == str(instance)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
         ("maxExperiments", "maxExperimnts", 9, "did you mean 'maxExperiments'?"),
@@ -158,6 +281,23 @@ def test_a_launcher(folder: Path) -> None:
         ('"./parameters.txt"', 'file.path("a")', 2, "R expressions are not evaluated"),
         ("digits = 2", 'targetEvaluator = "./e"', 11, "targetEvaluator is not supported"),
         ('"./target-runner"', '"./target-runer"', 8, "did you mean 'target-runner'?"),
+        ("digits = 2", 'targetRunnerLauncher = "./py"', 11, "Launcher: there is no file ./py"),
+        ("digits = 2", 'targetCmdline = "{seed} {targetRunnerArgs}"', 11, "must have {instance}"),
+        ("digits = 2", 'targetCmdline = "-a={targetRunnerArgs}"', 11, "an argument of its own"),
+        ("digits = 2", 'targetCmdline = "{seed} \'"', 11, "No closing quotation"),
+        (
+            "digits = 2",
+            "targetRunnerLauncher = 'python'\ntargetRunnerLauncherArgs = \"' {targetRunnerArgs}\"",
+            12,
+            "No closing quotation",
+        ),
+        (
+            "digits = 2",
+            'targetRunnerLauncher = "python"\ntargetRunnerLauncherArgs = "{targetRunnerArgs}"\n'
+            'targetCmdline = "{seed} {instance} {targetRunnerArgs}"',
+            12,
+            "targetRunnerLauncherArgs must not be given beside targetCmdline",
+        ),
     ],
 )
 def test_errors_name_the_line(old: str, new: str, line: int, message: str, folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ConfigSpace import ConfigurationSpace
+from ConfigSpace import Configuration, ConfigurationSpace
 from dask.utils import parse_bytes
 
 from acband_configspace.cli.commands import job_memory
@@ -80,6 +80,18 @@ def _with(space: ConfigurationSpace, **values: Any) -> Iterator[Any]:
     for configuration in space.sample_configuration(200):
         if all(configuration[name] == value for name, value in values.items()):
             yield configuration
+
+
+def test_parameters_are_written_in_the_order_of_their_table(tmp_path: Path) -> None:
+    """ConfigSpace has another: those with conditions last, and by name."""
+    table = "z = { values = ['a', 'b'] }\ny = { range = [1, 9], when = 'z == \"b\"' }\nx = {"
+    scenario = read(tmp_path, SMALL.replace("x = {", table))
+    for values, words in (
+        ({"x": 0.5, "y": 3, "z": "b"}, ["--z=b", "--y=3", "--x=0.5"]),
+        ({"x": 0.5, "z": "a"}, ["--z=a", "--x=0.5"]),
+    ):
+        configuration = Configuration(scenario.space, values=values)
+        assert scenario.line.words(configuration, None, 0, None)[1:] == words
 
 
 def test_new_writes_it_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

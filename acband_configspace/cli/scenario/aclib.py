@@ -13,7 +13,7 @@ from ConfigSpace import Configuration, ConfigurationSpace
 
 from acband_configspace.cli.command_lines import Aclib2Command, CommandLine, OldAclibCommand
 from acband_configspace.cli.errors import InputError, Place
-from acband_configspace.cli.files import ListedInstance, listed_instances, read_text
+from acband_configspace.cli.files import ListedInstance, listed_instances, read_text, rest_by_name
 from acband_configspace.cli.results import AclibResult
 from acband_configspace.cli.scenario.assignments import (
     Assignments,
@@ -74,7 +74,7 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     assignments = read_assignments(read_text(path), path)
     unused = {plain_key(word) for word in _UNUSED}
     given = Assignments(path, folders, assignments, overrides, aliases=_ALIASES, unused=unused)
-    quality = given.choice("run_obj", ("runtime", "quality")) == "quality"
+    quality = _minimises_quality(given)
     _refuse_seeds_alone(given)
     paths = (given.file(key) for key in ("instance_file", "test_instance_file"))
     train, test = (None if path is None else listed_instances(path) for path in paths)
@@ -107,6 +107,18 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     )
 
 
+def _minimises_quality(given: Assignments) -> bool:
+    """Return whether the quality is minimised, not the run time; ParamILS calls it "qual"."""
+    word = given.text("run_obj").lower()
+    if word == "runlength":
+        raise InputError(
+            given.place("run_obj"),
+            "run_obj = runlength is not supported: let the wrapper print the run length as its "
+            "quality, and write run_obj = quality",
+        )
+    return word == "qual" or given.choice("run_obj", ("runtime", "quality")) == "quality"
+
+
 def _refuse_seeds_alone(given: Assignments) -> None:
     """Refuse ParamILS's list of instances with their seeds in place of one of instances."""
     found = given.get("instance_seed_file")
@@ -125,14 +137,7 @@ def _line(given: Assignments, instances: list[ListedInstance]) -> CommandLine:
         raise InputError(found.place, f"{found.key} cannot be read: {error}") from None
     if given.choice("call_format", ("old", "aclib", "aclib2")) != "old":
         return Aclib2Command(command)
-    specifics: dict[str, str] = {}
-    for one in instances:
-        if (known := specifics.setdefault(one.name, one.rest)) != one.rest:
-            raise InputError(
-                given.place("test_instance_file"),
-                f"{one.name!r} is listed with {known!r} for training and with {one.rest!r} for "
-                "testing: give one of them another name",
-            )
+    specifics = rest_by_name(instances, given.place("test_instance_file"))
     text = given.text("cutoff_length", "0")
     return OldAclibCommand(
         command,

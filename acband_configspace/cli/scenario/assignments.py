@@ -140,9 +140,9 @@ class Assignments:
         return default if found is None else found.value
 
     def number(self, key: str) -> float | None:
-        """Return a number; None for 0 and infinity, which mean that there is no limit."""
+        """Return a number; None for 0, infinity and ParamILS's "max": there is no limit."""
         found = self.get(key)
-        if found is None or found.value.lower() in ("inf", "infinity", "none", "null"):
+        if found is None or found.value.lower() in ("inf", "infinity", "max", "none", "null"):
             return None
         return number(found.key, found.value.rstrip("L"), found.place, at_least=0) or None
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ConfigSpace import ConfigurationSpace
 
-from acband_configspace.cli.command_lines import Aclib2Command, CommandLine, IraceCommand
-from acband_configspace.cli.errors import InputError, Place, suggestion
+from acband_configspace.cli.errors import InputError, Place
 from acband_configspace.cli.files import (
     ListedInstance,
     files_in,
@@ -31,15 +29,23 @@ from acband_configspace.cli.scenario.assignments import (
     whole,
 )
 from acband_configspace.cli.scenario.description import ScenarioFile
+from acband_configspace.cli.scenario.target_runner import runner_line
 from acband_configspace.cli.spaces.formats import forbidden_beside
-from acband_configspace.cli.spaces.irace import DIGITS, digits_needed, digits_of, read_irace
-from acband_configspace.cli.spaces.parameters import SWITCH, parameter_of
+from acband_configspace.cli.spaces.irace import (
+    DIGITS,
+    digits_needed,
+    digits_of,
+    parameters_of,
+    read_irace,
+)
+from acband_configspace.cli.spaces.parameters import Parameter, parameter_of
 
 _USED = (
     "execDir", "parameterFile", "forbiddenFile", "configurationsFile", "trainInstancesDir",
     "trainInstancesFile", "testInstancesDir", "testInstancesFile", "targetRunner",
-    "targetRunnerLauncher", "targetRunnerLauncherArgs", "deterministic", "maxExperiments",
-    "maxTime", "parallel", "digits", "seed", "capping", "boundMax", "boundPar", "aclib",
+    "targetRunnerLauncher", "targetRunnerLauncherArgs", "targetCmdline", "deterministic",
+    "maxExperiments", "maxTime", "parallel", "digits", "seed", "capping", "boundMax", "boundPar",
+    "aclib",
 )  # fmt: skip
 _UNUSED = (
     "logFile", "recoveryFile", "sampleInstances", "testNbElites", "testIterationElites",
@@ -85,16 +91,17 @@ def _scenario(given: Assignments) -> ScenarioFile:
     train, test = (_instances(given, which) for which in ("train", "test"))
     if not train:
         raise InputError(Place(given.path), "there are no training instances")
-    space, digits, configurations = _space(given)
+    space, switches, digits, configurations = _space(given)
     bound = given.number("boundMax")
     capping = given.truth("capping", default=False) and bound is not None
     _note_capping(given)
     reader: ResultReader = IraceResult(bound if capping else None)
-    if aclib := given.truth("aclib", default=False):
+    if given.truth("aclib", default=False):
         reader = AclibResult(quality=not capping)
+    instances = [*train, *(test or ())]
     return ScenarioFile(
         format="irace",
-        line=_line(given, space, [*train, *(test or ())], digits, bound is not None, aclib),
+        line=runner_line(given, switches, instances, digits=digits, capping=capping),
         space=space,
         reader=reader,
         directory=given.folder("execDir", given.folders[0]),
@@ -126,8 +133,8 @@ def _note_capping(given: Assignments) -> None:
 
 def _space(
     given: Assignments,
-) -> tuple[ConfigurationSpace, int, tuple[Mapping[str, Any], ...]]:
-    """Return the space, the digits of its reals, and the configurations that are given."""
+) -> tuple[ConfigurationSpace, dict[str, str], int, tuple[Mapping[str, Any], ...]]:
+    """Return the space, its switches, the digits of its reals, and the given configurations."""
     path = given.existing("parameterFile", given.text("parameterFile", "./parameters.txt"))
     text = read_text(path)
     forbidden = given.file("forbiddenFile") or forbidden_beside(path)
@@ -138,9 +145,12 @@ def _space(
     if digits is None:
         number, place = given.text("digits", str(DIGITS)).rstrip("L"), given.place("digits")
         digits = whole("digits", number, place, at_least=0)
-    if not given.truth("aclib", default=False):  # such a wrapper is told all digits
+    parameters = parameters_of(text, path)
+    if not given.truth("aclib", default=False):  # such a wrapper is told all, and as it is
         _refuse_moved_bounds(space, digits, place)
-    return space, digits, tuple(given_configuration(space, *row) for row in table)
+        _refuse_lone_quotes(parameters)
+    switches = {parameter.name: parameter.switch or "" for parameter in parameters}
+    return space, switches, digits, tuple(given_configuration(space, *row) for row in table)
 
 
 def _refuse_moved_bounds(space: ConfigurationSpace, digits: int, place: Place) -> None:
@@ -153,6 +163,13 @@ def _refuse_moved_bounds(space: ConfigurationSpace, digits: int, place: Place) -
                 f"digits must be at least {needed} for the bounds of {parameter.name} but is "
                 f"{digits}",
             )
+
+
+def _refuse_lone_quotes(parameters: Iterable[Parameter]) -> None:
+    """Refuse switches and values that are no words to a shell, through which irace passes them."""
+    for parameter in parameters:
+        for text in (parameter.switch or "", *parameter.values):
+            words_of(str(text), parameter.place)
 
 
 def _configurations(given: Assignments) -> Iterator[tuple[dict[str, str], Place]]:
@@ -184,47 +201,7 @@ def _instances(given: Assignments, which: str) -> list[ListedInstance] | None:
         found = [ListedInstance(file) for file in files_in(folder, nested=True)]  # as irace does
     else:
         return None
+    where = locate(name, given.folders)
+    if where != given.folders[0] / name:  # nobody would find them from the scenario's folder
+        name = str(where)
     return [ListedInstance(os.path.join(name, i.name), i.rest) for i in found]
-
-
-def _line(
-    given: Assignments,
-    space: ConfigurationSpace,
-    instances: Sequence[ListedInstance],
-    digits: int,
-    bound: bool,
-    aclib: bool,
-) -> CommandLine:
-    command = _command(given)
-    switches = {hp.name: (hp.meta or {})[SWITCH] for hp in space.values()}
-    if aclib:
-        return Aclib2Command(command, {name: s.strip() for name, s in switches.items()})
-    place = Place(given.path)
-    return IraceCommand(
-        command,
-        switches=switches,
-        numbers={instance.name: index for index, instance in enumerate(instances, 1)},
-        extras={i.name: words_of(i.rest, place) for i in instances if i.rest},
-        tells_cutoff=bound,
-        digits=digits,
-        folder=str(given.folders[0]),
-    )
-
-
-def _command(given: Assignments) -> tuple[str, ...]:
-    name = given.text("targetRunner", "./target-runner")
-    path = locate(name, given.folders)
-    if not path.is_file() and os.sep in name:
-        near = suggestion(path.name, [p.name for p in path.parent.glob("*")])
-        raise InputError(
-            given.place("targetRunner"), f"targetRunner: there is no file {name}{near}"
-        )
-    runner = str(path.resolve()) if path.is_file() else name
-    launcher = given.text("targetRunnerLauncher")
-    if not launcher:
-        return (runner,)
-    key = "targetRunnerLauncherArgs"
-    words = shlex.split(given.text(key, "{targetRunner} {targetRunnerArgs}"))
-    if words[-1:] != ["{targetRunnerArgs}"]:
-        raise InputError(given.place(key), f"{key} must end with {{targetRunnerArgs}}")
-    return (launcher, *(word.replace("{targetRunner}", runner) for word in words[:-1]))

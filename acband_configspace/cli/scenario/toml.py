@@ -207,6 +207,7 @@ def _line(given: _Tables, space: ConfigurationSpace) -> TemplateCommand:
         written={} if written is None else _written(written, space),
         folder=str(given.folder),
         shell=shell,
+        names=tuple(n for n, found in given["space"].items() if isinstance(found.value, dict)),
     )
 
 

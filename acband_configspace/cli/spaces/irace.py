@@ -100,6 +100,11 @@ def digits_of(text: str, source: Path | str) -> int | None:
     return next(map(_check_global, found), None)
 
 
+def parameters_of(text: str, source: Path | str) -> list[Parameter]:
+    """Return the parameters in the order of the file, in which irace passes them."""
+    return [_parameter(line, {})[0] for section, line in _sections(text, source) if not section]
+
+
 def _sections(text: str, source: Path | str) -> Iterator[tuple[str, Line]]:
     """Yield each line with the name of its section, which is empty for parameters."""
     section = ""
