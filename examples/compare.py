@@ -18,6 +18,7 @@ anything missing is reported and skipped.
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -56,6 +57,7 @@ from smac import (
 TEST_SEED = 54321
 
 
+@functools.cache
 def no_irace() -> str | None:
     """Return why there is no irace here."""
     if shutil.which("Rscript") is None:
@@ -81,6 +83,7 @@ class Method:
     tells_at_end: bool = False
     """Whether it says what it has found in the end only: nothing is known of earlier looks."""
     missing: Callable[[], str | None] = lambda: None
+    """Why it cannot be run here, though what is kept of it can be tested."""
 
     def cannot(self, job: Job) -> str | None:
         """Return why it does not take part in a job."""
@@ -90,7 +93,7 @@ class Method:
             return "cannot be limited by trials"
         if self.needs_features and job.features is None:
             return "there are no features"
-        return self.missing()
+        return None
 
 
 METHODS = {
@@ -149,7 +152,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.csv:
             write_csv(arguments.csv, results)
         if arguments.plots:
-            arguments.plots.mkdir(parents=True, exist_ok=True)
             for result in results:
                 draw(arguments.plots / f"compare_{result.name}.png", result)
     return 0
@@ -202,7 +204,8 @@ def run_apart(
     if not path.exists():
         if arguments.kept_only:
             return None
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if why := METHODS[method].missing():
+            return f"could not be run with seed {seed}: {why}"
         command = [sys.executable, __file__, "--one", job_name, method, str(seed), str(path)]
         for option, value in options.items():
             command += [f"--{option}", str(value)]
@@ -219,6 +222,8 @@ def run_apart(
         )
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            if done.returncode < 0:  # what it said last may be anything
+                last = f"ended by signal {-done.returncode}"
             print(done.stderr, file=sys.stderr)
             return f"failed with seed {seed}: {last}"
     values = json.loads(path.read_text(encoding="utf-8"))
@@ -369,8 +374,7 @@ def test_costs(
     digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
     names = names[: arguments.test]
     path = arguments.keep / f"{job_name}-test-{digest}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    rows = kept_rows(path)
     workers = arguments.workers if job.timed else os.cpu_count() or 1
     print(
         f"{job.title}: testing {len(configs)} configurations on {len(names)} instances …",
@@ -389,6 +393,17 @@ def test_costs(
             rows.append(row)
             print(json.dumps(row), file=file, flush=True)
     return np.array(rows[: len(names)])
+
+
+def kept_rows(path: Path) -> list[list[float]]:
+    """Return what has been measured already; a last line that is not whole is dropped."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:  # by a kill, or a full disk
+        path.write_text(whole, encoding="utf-8")
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def test_cost(job_name: str, instance: str, config: Mapping[str, Any]) -> float:
@@ -426,6 +441,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--kept-only needs --keep FOLDER")
     if arguments.plots and find_spec("matplotlib") is None:
         parser.error('--plots needs matplotlib: pip install ".[plot]"')
+    if arguments.csv and not Path(arguments.csv).absolute().parent.is_dir():
+        parser.error(f"--csv must be in a folder that exists but got {arguments.csv}")
+    for option in ("keep", "plots"):
+        if folder := getattr(arguments, option):
+            try:  # now, and not after hours
+                Path(folder).mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=folder).close()
+            except OSError as error:
+                parser.error(f"--{option}: cannot write to {folder}: {error.strerror}")
     return arguments
 
 

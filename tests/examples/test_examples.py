@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,12 @@ def test_what_was_found_earlier_may_be_tested_on_fewer_instances(
     assert np.isfinite(costs).sum() == 3 * 5 - 3
     again = compare.test_costs("valley", configs, 2, arguments)  # it is kept
     np.testing.assert_array_equal(costs, again)
+    [kept] = tmp_path.glob("valley-test-*.jsonl")
+    text = kept.read_text()
+    kept.write_text(text[:-20])  # a kill in the last line
+    again = compare.test_costs("valley", configs, 2, arguments)
+    np.testing.assert_array_equal(costs, again)
+    assert kept.read_text() == text
 
     of_looks = np.array([[costs[:, 2], costs[:, 2], costs[:, 1], costs[:, 1]]])
     run = Run([], 9, 8, 4, 2)
@@ -254,6 +261,52 @@ def test_what_was_found_earlier_may_be_tested_on_fewer_instances(
     on_all = replace(result, n_earlier=7)  # more than there are
     assert "instances" not in compare_tables.picture_title(on_all)
     assert f"{costs[:, 1].mean():.4f}" in compare_tables.table(result, {})
+
+
+@needs_highs
+def test_kept_runs_count_also_where_nobody_could_make_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import compare
+    from compare_methods import Run
+
+    config = {f"x{i}": 0.6 for i in range(6)} | {"y0": 0.1, "y1": 0.1}
+    run = Run([(3.0, config)], 9.0, 8.0, 40, 2)
+    path = tmp_path / "valley-irace-seed_0-trials_40.json"
+    path.write_text(json.dumps(asdict(run)))
+    monkeypatch.setenv("PATH", str(tmp_path))  # where there is no R
+    compare.no_irace.cache_clear()
+    jobs = ["--jobs", "valley", "--methods", "irace", "--trials", "40", "--test", "2"]
+    assert compare.main([*jobs, "--seeds", "2", "--keep", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert re.search(r"^irace +[\d.]+ +[\d.]+ +2 +40 ", output, re.M), output
+    assert "irace could not be run with seed 1: R is not installed." in output
+
+
+@needs_highs
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--csv", "{}/nowhere/table.csv"], "--csv must be in a folder that exists"),
+        (["--keep", "{}/file"], "--keep: cannot write to .*file: File exists"),
+        (["--keep", "{}/file/runs"], "--keep: cannot write to .*runs: Not a directory"),
+    ],
+)
+def test_where_nothing_can_be_written_is_said_before_hours_of_runs(
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import compare
+
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit):
+        compare.parse([option.format(tmp_path) for option in options])
+    assert re.search(message, capsys.readouterr().err)
 
 
 @needs_highs
