@@ -15,15 +15,24 @@ from ConfigSpace.hyperparameters import (
     FloatHyperparameter,
     Hyperparameter,
     IntegerHyperparameter,
+    NumericalHyperparameter,
 )
 from ConfigSpace.hyperparameters.hp_components import ROUND_PLACES
 
+from acband_configspace.core.checks import real_number
 from acband_configspace.core.engine import KnownBest
-from acband_configspace.smac_plugin.proposals import UNIFORM_SHARE_OF_OTHERS, Proposals
+from acband_configspace.smac_plugin.proposals import (
+    UNIFORM_SHARE_OF_OTHERS,
+    FromSelector,
+    Learned,
+    Proposals,
+)
 
 #: ConfigSpace samples in batches much faster than one by one. The size is part of the sequence
 #: that a seed stands for: changing it changes what is drawn.
 BATCH = 64
+#: By so much a number's place may lie beyond 0 and 1.
+ROUNDING = 1e-9
 
 
 class Configurations:
@@ -48,7 +57,10 @@ class Configurations:
         self._exhausted = False
         self._sampled: deque[tuple[Configuration, Hashable]] = deque()
         self._proposals = proposals
-        self._uniform_share = getattr(proposals, "uniform_share", UNIFORM_SHARE_OF_OTHERS)
+        share = getattr(proposals, "uniform_share", UNIFORM_SHARE_OF_OTHERS)
+        self._uniform_share = real_number("uniform_share of proposals", share)
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"uniform_share of proposals must be from 0 to 1 but got {share!r}")
         for one in given:
             own = in_space(space, one, what="additional_configs")
             self._add(own, name_of_values(own))
@@ -79,8 +91,8 @@ class Configurations:
         good; before anything raced, of those given.
         """
         if self._proposals is not None:
-            told = KnownBest(1, tuple(range(self.n_given))) if known is None else known()
-            while len(self) < n and self._draw_one(told):
+            told = None if known is None else known()
+            while len(self) < n and self._draw_one(told or self._given_ones()):
                 pass
             return len(self)
         # A finite space takes ever longer to give something new. One of m equally likely
@@ -91,6 +103,10 @@ class Configurations:
                 n_repeats = 0 if self._add(configuration, name) else n_repeats + 1
             self._exhausted = n_repeats > max(1000, 20 * len(self))
         return len(self)
+
+    def _given_ones(self) -> KnownBest:
+        """Return those given, as far as they are drawn: a random θ_0 is not, at first."""
+        return KnownBest(1, tuple(range(min(self.n_given, len(self)))))
 
     def _draw_one(self, known: KnownBest) -> bool:
         """Add one, proposed or uniform; return whether there was one left to add."""
@@ -113,7 +129,11 @@ class Configurations:
         proposed = self._proposals.propose(self._drawn, known)
         if proposed is None:
             return False
+        if not isinstance(proposed, Configuration):
+            raise TypeError(f"proposals must propose a Configuration but got {proposed!r}")
         proposed = in_space(self._space, proposed, what="proposals")
+        if not isinstance(self._proposals, (Learned, FromSelector)):  # they check it themselves
+            _check_allowed(proposed)
         return self._add(proposed, name_of_values(proposed))
 
     def _batch(self) -> list[tuple[Configuration, Hashable]]:
@@ -135,6 +155,24 @@ class Configurations:
         self._numbers[name] = len(self._drawn)
         self._drawn.append(configuration)
         return True
+
+
+def _check_allowed(proposed: Configuration) -> None:
+    """Raise an error unless the space allows it: one made from a vector is not checked by anyone.
+
+    It would be raced, and fail where it is made again from its values, long after that.
+    """
+    vector = proposed.get_array().tolist()
+    try:
+        for parameter, place in zip(proposed.config_space.values(), vector, strict=True):
+            is_number = isinstance(parameter, NumericalHyperparameter) and not math.isnan(place)
+            if is_number and not -ROUNDING <= place <= 1.0 + ROUNDING:  # it would be clipped
+                raise ValueError(f"{place} is beyond the bounds of {parameter.name}")
+        Configuration(proposed.config_space, values=dict(proposed))
+    except (ValueError, LookupError) as error:
+        raise ValueError(
+            f"proposals must propose what the space allows but got the vector {vector}: {error}"
+        ) from error
 
 
 def in_space(

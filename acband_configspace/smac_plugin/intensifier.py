@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import math
 from collections import deque
@@ -105,7 +106,8 @@ class ACBandIntensifier(LeaderIntensifier):
         Where new configurations come from: all uniformly at random; or a quarter of them (half
         with ``racing``), the others chosen by a model, most of them near the best so far; or half
         of them, the others, in a stock facade, from SMAC's own selector, so that its model and
-        acquisition function have a say; or as an object of your own proposes them.
+        acquisition function have a say (such a run cannot be continued once it was stopped); or as
+        an object of your own proposes them.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     memory : bool | None
@@ -274,6 +276,18 @@ class ACBandIntensifier(LeaderIntensifier):
             ],
             "finished": engine.finished,
         }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Refuse what SMAC cannot continue; all else is worked out from the run history."""
+        if self.settings.proposals != "selector" or not state.get("n_races"):
+            return
+        saved = self._scenario.output_directory / "optimization.json"
+        if not json.loads(saved.read_text(encoding="utf-8"))["finished"]:
+            raise RuntimeError(
+                "a run with proposals='selector' cannot be continued: what SMAC's selector chooses "
+                "depends on all that it was asked before. Use overwrite=True to start anew, or "
+                f"another name; what was found is in {self._scenario.output_directory}"
+            )
 
     def _costs_now(self, leaders: Sequence[int]) -> list[float]:
         if self._begun is None:

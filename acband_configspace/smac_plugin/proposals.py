@@ -23,7 +23,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from ConfigSpace import Configuration, ConfigurationSpace
-from ConfigSpace.exceptions import ForbiddenValueError
 from ConfigSpace.hyperparameters import (
     CategoricalHyperparameter,
     Hyperparameter,
@@ -83,8 +82,8 @@ class Proposals(Protocol):
 
         ``known`` tells of them by their numbers, which are their places in the sequence. The same
         arguments must give the same configuration: a run that is resumed asks again. It is asked
-        for every second new configuration, or, if there is an attribute ``uniform_share``, for all
-        but that share.
+        for every second new configuration, or, if there is an attribute ``uniform_share``, between
+        0 and 1, for all but that share.
         """
 
 
@@ -239,10 +238,11 @@ class Learned:
 
     def _valid(self, vector: Floats) -> Configuration | None:
         """Return the configuration that a vector stands for, None if the space forbids it."""
-        child = Configuration(self._space, vector=vector)
+        # A copy: a view would keep all candidates in memory for as long as this one is known.
+        child = Configuration(self._space, vector=vector.copy())
         try:
             child.check_valid_configuration()
-        except ForbiddenValueError:
+        except ValueError:  # forbidden, or what ConfigSpace's conditions contradict each other in
             return None
         return child
 

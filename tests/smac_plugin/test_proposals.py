@@ -38,6 +38,7 @@ from smac import (
     Scenario,
 )
 from smac.callback.callback import Callback
+from targets import only
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.core.engine import KnownBest
@@ -242,6 +243,79 @@ def test_bad_regions_are_not_forgotten_in_a_long_run() -> None:
     assert np.mean([bowl(c) > 0.05 for c in chosen]) < 0.4
 
 
+def test_a_learned_configuration_keeps_its_own_values_only() -> None:
+    space = a_space()
+    learned = Learned(space, seed=0)
+    child = learned.propose([space.get_default_configuration()], KnownBest(1, (0,)))
+    assert child is not None
+    assert child.get_array().base is None  # a view keeps all candidates in memory
+
+
+def test_where_conditions_contradict_each_other_something_else_is_proposed() -> None:
+    """ConfigSpace takes "and" and "or" of the same two conditions for one and the same."""
+    space = ConfigurationSpace()
+    one, other = (Categorical(name, [0, 1], default=0) for name in ("one", "other"))
+    both, either = Float("both", (0.0, 1.0)), Float("either", (0.0, 1.0))
+    space.add(one, other, both, either)
+    space.add(AndConjunction(EqualsCondition(both, one, 1), EqualsCondition(both, other, 1)))
+    space.add(OrConjunction(EqualsCondition(either, one, 1), EqualsCondition(either, other, 1)))
+    configurations = Configurations(
+        space, [space.get_default_configuration()], seed=0, proposals=Learned(space, seed=0)
+    )
+    assert configurations.draw(30) == 30
+
+
+class Answering:
+    """Proposes what it is made with, and keeps what it is asked."""
+
+    def __init__(self, answer: Any = None, **attributes: Any) -> None:
+        self.answer = answer
+        self.asked: list[tuple[int, KnownBest]] = []
+        self.__dict__.update(attributes)
+
+    def propose(self, configurations: Any, known: KnownBest) -> Any:
+        self.asked.append((len(configurations), known))
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("vector", "message"),
+    [
+        ([0.5, 0.5, 1.5], "what the space allows but got the vector .*1.5.*z"),
+        ([0.9, 0.5, 0.5], "what the space allows but got the vector .*forbidden"),
+        ([0.5, math.nan, 0.5], "what the space allows but got the vector .*y"),
+    ],
+)
+def test_what_the_space_does_not_allow_is_refused(vector: list[float], message: str) -> None:
+    space = a_space()
+    space.add(ForbiddenEqualsClause(space["x"], 0.9))
+    answer = Configuration(space, vector=np.array(vector))
+    configurations = Configurations(space, [], seed=0, proposals=Answering(answer))
+    with pytest.raises(ValueError, match=f"(?is)^proposals must propose {message}"):
+        configurations.draw(2)
+
+
+def test_what_is_no_configuration_is_refused() -> None:
+    configurations = Configurations(a_space(), [], seed=0, proposals=Answering({"x": 0.5}))
+    with pytest.raises(TypeError, match="proposals must propose a Configuration but got {'x': 0.5"):
+        configurations.draw(2)
+
+
+@pytest.mark.parametrize(
+    ("share", "error"),
+    [(25, ValueError), (-0.1, ValueError), (math.nan, ValueError), ("half", TypeError)],
+)
+def test_a_share_that_is_none_is_refused(share: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=f"uniform_share of proposals must be .* but got {share!r}"):
+        Configurations(a_space(), [], seed=0, proposals=Answering(uniform_share=share))
+
+
+def test_nobody_is_known_before_the_first_is_drawn() -> None:
+    answering = Answering(uniform_share=0)
+    Configurations(a_space(), [], seed=0, proposals=answering).draw(2)
+    assert [(n, known.best) for n, known in answering.asked] == [(0, ()), (1, (0,))]
+
+
 def a_space() -> ConfigurationSpace:
     space = ConfigurationSpace()
     space.add([Float(name, (0.0, 1.0), default=0.5) for name in ("x", "y", "z")])
@@ -291,6 +365,44 @@ def test_smacs_model_has_a_say(facade_class: Any, tmp_path: Path) -> None:
     assert bowl(incumbent) < 0.06  # the default has 0.12
 
 
+class Stopping(Callback):
+    """Stops a run after some trials."""
+
+    def on_tell_end(self, smbo: Any, info: Any, value: Any) -> bool | None:
+        return False if smbo.runhistory.finished == 20 else None
+
+
+def selecting_facade(
+    folder: Path, *callbacks: Callback, overwrite: bool = False
+) -> HyperparameterOptimizationFacade:
+    scenario = a_scenario(folder, name="selector")
+    return HyperparameterOptimizationFacade(
+        scenario,
+        bowl,
+        intensifier=ACBandIntensifier(scenario, proposals="selector"),
+        initial_design=HyperparameterOptimizationFacade.get_initial_design(scenario, n_configs=3),
+        callbacks=list(callbacks),
+        logging_level=False,
+        overwrite=overwrite,
+    )
+
+
+def test_a_run_that_smacs_selector_has_a_say_in_is_not_continued(tmp_path: Path) -> None:
+    first = selecting_facade(tmp_path, Stopping())
+    first.optimize()
+    assert 20 <= first.runhistory.finished < 60
+    kept = (first.scenario.output_directory / "runhistory.json").read_bytes()
+    with pytest.raises(RuntimeError, match="'selector' cannot be continued.*overwrite=True"):
+        selecting_facade(tmp_path)
+    assert (first.scenario.output_directory / "runhistory.json").read_bytes() == kept
+    again = selecting_facade(tmp_path, overwrite=True)
+    again.optimize()
+    assert again.runhistory.finished == 60
+    finished = selecting_facade(tmp_path)  # there is nothing to continue
+    incumbent, found = only(again.intensifier.get_incumbent()), only(finished.optimize())
+    assert dict(found) == pytest.approx(dict(incumbent))
+
+
 def test_callbacks_are_told_once_of_what_the_selector_chooses(tmp_path: Path) -> None:
     class Following(Callback):
         def __init__(self) -> None:
@@ -299,16 +411,8 @@ def test_callbacks_are_told_once_of_what_the_selector_chooses(tmp_path: Path) ->
         def on_next_configurations_end(self, selector: Any, config: Configuration) -> None:
             self.told.append(config)
 
-    following, scenario = Following(), a_scenario(tmp_path)
-    facade = HyperparameterOptimizationFacade(
-        scenario,
-        bowl,
-        intensifier=ACBandIntensifier(scenario, proposals="selector"),
-        initial_design=HyperparameterOptimizationFacade.get_initial_design(scenario, n_configs=3),
-        callbacks=[following],
-        logging_level=False,
-        overwrite=True,
-    )
+    following = Following()
+    facade = selecting_facade(tmp_path, following, overwrite=True)
     facade.optimize()
     told = [tuple(config.items()) for config in following.told]
     assert len(told) == len(set(told))
