@@ -226,6 +226,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             scenario, test_instances = hold_back(scenario, test_share)
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
+        # As SMAC does before it asks a design: a random one would draw others in each process.
+        scenario.configspace.seed(scenario.seed)
         added = configs_of(initial_design)
         options = {name: arguments[name] for name in OPTIONS if arguments[name] is not NOT_GIVEN}
         intensifier = self._checked_intensifier(

@@ -45,7 +45,7 @@ from acband_configspace.smac_plugin.configurations import from_json, in_space
 from acband_configspace.smac_plugin.identity import differences, plain, scenario_as_json
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
 from acband_configspace.smac_plugin.logs import said_once
-from acband_configspace.smac_plugin.pending import PendingRace
+from acband_configspace.smac_plugin.pending import PendingRace, RaceCallback
 from acband_configspace.smac_plugin.runhistory import (
     FIRST_FOREIGN,
     LinearRunHistory,
@@ -124,9 +124,7 @@ class ACBandOptimizer(SMBO):
         self._stop = False  # what a callback stopped may go on
         if not self._finished:
             self._journal.go_on()  # whoever has the run is noticed before anything is run
-        if self._runner is not None and not self._runner.is_running():
-            # An interrupt lost them, and SMAC stops at n_trials before their turn comes again.
-            self._acband.pending.hand_out_again()
+        self._hand_out_again()  # SMAC stops at n_trials before their turn comes again
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
         try:
@@ -138,9 +136,20 @@ class ACBandOptimizer(SMBO):
         finally:
             self._walltime_before, self._running_since = self.used_walltime, None
             self._limit_waits(lambda: math.inf)
+            for callback in self._callbacks:
+                if isinstance(callback, RaceCallback):
+                    callback.left()
+            if isinstance(self._runner, RaceRunner):
+                self._runner.close()  # what an interrupt left running is of no use
+            self._hand_out_again()  # who goes on by ask and tell has never been given them
             self._journal.pause()  # another facade may go on with this run
             if not self._all_crashed:
                 self.save()  # with the results of races that are not over
+
+    def _hand_out_again(self) -> None:
+        """Queue the trials again that an interrupt lost, or that were called off."""
+        if self._runner is not None and not self._runner.is_running():
+            self._acband.pending.hand_out_again()
 
     def _limit_waits(self, seconds_left: Callable[[], float]) -> None:
         if isinstance(self._runner, RaceRunner):
@@ -208,12 +217,20 @@ class ACBandOptimizer(SMBO):
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
         if not self._acband.started:  # as SMAC does later on, when it would be on record already
             json.dumps(value.additional_info, cls=NumpyEncoder)
+        elif self._was_told(info, value):
+            return  # by a script that is started again, and tells it again
         self._acband.take_beforehand(info, value)  # on record before anybody makes use of it
         self._unsaved = True
         super().tell(info, value, save=False)
         since = time.monotonic() - self._last_save
         if save and since > max(SAVE_INTERVAL, self._save_seconds / SAVE_SHARE):
             self.save()
+
+    def _was_told(self, info: TrialInfo, value: TrialValue) -> bool:
+        """Return whether this very result was told before the first race."""
+        assert info.seed is not None  # it was checked
+        key = InstanceKey(info.instance, info.seed)
+        return ToldTrial(info.config, key, value) in self._acband.told
 
     def _checked(self, info: TrialInfo) -> TrialInfo:
         """Return a trial as one of this run: its configuration is of the very space, it has a seed.
@@ -322,10 +339,13 @@ class ACBandOptimizer(SMBO):
                 continue
             # Another version of ConfigSpace or numpy may draw others from the same seed.
             if (drawn := plain(dict(configurations[number]))) != values:
-                raise RunDiffersError(
-                    str(self._scenario.output_directory),
-                    [f"configuration {number}: {values} before, {drawn} now"],
-                )
+                found = [f"configuration {number}: {values} before, {drawn} now"]
+                if self._acband.settings.proposals != "uniform":
+                    found.append(
+                        "proposals must give the same configuration for the same arguments; what "
+                        "is learned may differ on another kind of machine, or with another numpy"
+                    )
+                raise RunDiffersError(str(self._scenario.output_directory), found)
         for number, trial in zip(record.racers, record.trials, strict=True):
             if (number, record.key) in told:
                 continue  # the user told it
@@ -403,6 +423,7 @@ class ACBandOptimizer(SMBO):
                 self._acband.show(told.config, told.value)  # as when it was told
 
     def _initialize_state(self) -> None:
+        self._acband.reset()  # another facade may have had it before
         recorded = None if self._overwrite else self._journal.read()
         goes_on = False
         if recorded is None:

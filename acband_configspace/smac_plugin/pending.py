@@ -309,6 +309,10 @@ class RaceCallback(Callback):
         self._optimizing = False
         self._intensifier.fill()
 
+    def left(self) -> None:
+        """Know that ``optimize`` was left: SMAC does not say so if an error or Ctrl-C ended it."""
+        self._optimizing = False
+
     def on_ask_start(self, smbo: SMBO) -> None:
         """Wait until there is a trial to hand out; in ask/tell, say that there is none."""
         intensifier = self._intensifier

@@ -92,11 +92,12 @@ class Standing:
 
 def _costs(runhistory: RunHistory, config: Configuration) -> dict[InstanceKey, tuple[float, bool]]:
     """Return the finite costs of a configuration, and whether each is known or only a bound."""
-    if config not in runhistory.config_ids:
+    id_ = runhistory.config_ids.get(config)  # once: configurations are found by their hash
+    if id_ is None:
         return {}
     costs = {}
     for trial in runhistory.get_trials(config):
-        key = TrialKey(runhistory.get_config_id(config), trial.instance, trial.seed, trial.budget)
+        key = TrialKey(id_, trial.instance, trial.seed, trial.budget)
         value = runhistory[key]
         known = end_of(value) is not End.LOST
         if end_of(value) is not End.CANCELLED and math.isfinite(cost_of(value)):
@@ -345,14 +346,13 @@ class ProgressCallback(Callback):
         atexit.unregister(self.close)
 
     def _draw(self, smbo: SMBO) -> None:
-        now = time.monotonic()
-        if now - self._last < REFRESH_INTERVAL:
+        if time.monotonic() - self._last < REFRESH_INTERVAL:
             return
         if self._live is not None:
             self._live.update(Progress.of(smbo), refresh=True)
         elif self._cell is not None:
             self._cell.update(Progress.of(smbo))
-        self._last = now
+        self._last = time.monotonic()  # not before: drawing takes long in long runs
 
 
 @contextmanager

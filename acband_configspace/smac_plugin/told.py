@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
 
 from ConfigSpace import Configuration
 from smac.runhistory.dataclasses import TrialValue
@@ -39,7 +40,7 @@ class Told:
     def __contains__(self, trial: ToldTrial) -> bool:
         """Return whether this very result is known."""
         known = self._results.get(name_of_values(trial.config), {}).get(trial.key)
-        return known is not None and known.value == trial.value
+        return known is not None and _kept(known) == _kept(trial)
 
     def add(self, trial: ToldTrial) -> None:
         """Add a result, perhaps in the place of another of the same trial."""
@@ -100,3 +101,8 @@ def best_of(results: Results, most: int) -> list[Hashable]:
         for number, name in enumerate(names)
     }
     return [names[number] for number in best_known(costs, most)]
+
+
+def _kept(trial: ToldTrial) -> dict[str, Any]:
+    """Return a result as a journal keeps it: it may come from there."""
+    return {**trial.as_json(), "warm": None}

@@ -15,7 +15,9 @@ from ConfigSpace import Configuration, ConfigurationSpace, Float, Integer, Norma
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from smac import RandomFacade, Scenario
+from smac.callback.callback import Callback
 from smac.facade.abstract_facade import AbstractFacade
+from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from targets import PAPER, a_scenario, a_space, answer, ask_all, noisy
@@ -194,6 +196,34 @@ def test_optimize_goes_on_in_the_same_process_after_an_interruption(
     assert smac.runhistory.finished == 13
     assert smac.optimize() == optimized
     assert smac.runhistory.finished <= 40
+
+
+class Interrupting(Callback):
+    """Presses Ctrl-C after some trials."""
+
+    def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
+        if smbo.runhistory.finished == 13:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_after_an_interruption_ask_hands_out_each_trial_once_and_then_says_so(
+    n_workers: int, make_scenario: Callable[..., Scenario], optimized: Any
+) -> None:
+    scenario = make_scenario(n_trials=40, n_workers=n_workers)
+    smac = ACBandFacade(scenario, noisy, callbacks=[Interrupting()], logging_level=False)
+    with pytest.raises(KeyboardInterrupt):
+        smac.optimize()
+    while True:
+        trials = ask_all(smac)  # the rest of the round, the trial that was interrupted, too
+        assert len({(tuple(info.config.items()), info.seed) for info in trials}) == len(trials)
+        if not trials:
+            break
+        for info in trials:
+            answer(smac, info)
+    with pytest.raises(RunFinishedError):
+        smac.ask()
+    assert smac.intensifier.get_incumbent() == optimized
 
 
 def costs_of(smac: AbstractFacade) -> dict[tuple[float, int | None], object]:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ConfigSpace import Configuration
+from ConfigSpace import Configuration, ConfigurationSpace
 from smac import HyperparameterOptimizationFacade, RandomFacade, Scenario
 from smac.callback.callback import Callback
 from smac.initial_design import (
     AbstractInitialDesign,
     LatinHypercubeInitialDesign,
+    RandomInitialDesign,
     SobolInitialDesign,
 )
 from smac.intensifier.intensifier import Intensifier
@@ -103,6 +104,35 @@ def test_a_users_design_races_from_the_start(
     numbers = {facade.intensifier.configurations.number_of(config) for config in sampled}
     assert numbers <= raced
     assert 0 in raced
+
+
+def test_a_random_design_is_the_same_when_the_script_is_started_again(tmp_path: Path) -> None:
+    def start() -> ACBandFacade:
+        space = ConfigurationSpace({"x": (0.0, 1.0), "n": (1, 100)})  # without a seed
+        scenario = a_scenario(tmp_path, name="random", configspace=space, n_trials=100)
+        design = RandomInitialDesign(scenario, n_configs=5)
+        return quiet(scenario, noisy, initial_design=design)
+
+    facade = start()
+    incumbent = facade.optimize()
+    assert facade.intensifier.n_given == 6
+    again = start()  # with others it would be refused
+    assert again.intensifier.n_races == facade.intensifier.n_races
+    assert again.optimize() == incumbent
+
+
+def test_an_intensifier_may_serve_one_facade_after_another(tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path, name="mine", n_trials=100)
+    intensifier = ACBandFacade.get_intensifier(scenario)
+    first = quiet(scenario, noisy, intensifier=intensifier)
+    incumbent = first.optimize()
+    before = [item.config_ids for item in intensifier.trajectory]
+    again = quiet(scenario, noisy, intensifier=intensifier)  # a notebook's cell, run again
+    assert again.optimize() == incumbent
+    assert [item.config_ids for item in intensifier.trajectory] == before
+    anew = quiet(scenario, noisy, intensifier=intensifier, overwrite=True)
+    assert anew.optimize() == incumbent
+    assert [item.config_ids for item in intensifier.trajectory] == before
 
 
 def test_an_intensifier_of_the_users_stays_the_one_that_is_used(

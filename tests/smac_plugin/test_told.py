@@ -204,6 +204,27 @@ def test_after_a_restart_in_the_first_race_what_is_told_changes_no_numbers(
     assert_one_id_each(again)
 
 
+def test_a_script_that_tells_the_same_at_its_start_may_be_started_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def start(n_trials: int) -> ACBandFacade:
+        facade = quiet(a_scenario(tmp_path, name="told", n_trials=n_trials), noisy)
+        with caplog.at_level("WARNING", logger="acband_configspace"):
+            for config in strangers(20):
+                value = TrialValue(cost=noisy(config, 5), time=0.5)
+                facade.tell(TrialInfo(config, seed=5), value)
+        return facade
+
+    first = start(40)
+    first.optimize()
+    before = costs_of(first)
+    again = start(60)
+    assert not [text for text in caplog.messages if "takes no part" in text]
+    assert costs_of(again) == before
+    again.optimize()
+    assert len(costs_of(again)) > len(before)
+
+
 def test_what_is_told_late_is_there_after_a_restart(tmp_path: Path) -> None:
     def start() -> ACBandFacade:
         return quiet(a_scenario(tmp_path, n_trials=40), noisy)
