@@ -528,10 +528,12 @@ class ACBandIntensifier(LeaderIntensifier):
         is_awaited = self.pending.awaits_result_of(info)
         completed = self.pending.take(info, value)
         if completed is None:
-            logger.warning(
-                "A result was told, after the first race, of a configuration that AC-Band did not "
-                "ask for: it takes no part. Tell what you know before you ask for anything."
-            )
+            trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
+            if trial not in self.told:  # a script that is started again tells it again
+                logger.warning(
+                    "A result was told, after the first race, of a configuration that AC-Band did "
+                    "not ask for: it takes no part. Tell what you know before you ask for anything."
+                )
             return
         if is_awaited:  # of what is told again, the engine has the first
             self.show(info.config, value)

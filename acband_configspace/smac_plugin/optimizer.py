@@ -217,20 +217,12 @@ class ACBandOptimizer(SMBO):
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
         if not self._acband.started:  # as SMAC does later on, when it would be on record already
             json.dumps(value.additional_info, cls=NumpyEncoder)
-        elif self._was_told(info, value):
-            return  # by a script that is started again, and tells it again
         self._acband.take_beforehand(info, value)  # on record before anybody makes use of it
         self._unsaved = True
         super().tell(info, value, save=False)
         since = time.monotonic() - self._last_save
         if save and since > max(SAVE_INTERVAL, self._save_seconds / SAVE_SHARE):
             self.save()
-
-    def _was_told(self, info: TrialInfo, value: TrialValue) -> bool:
-        """Return whether this very result was told before the first race."""
-        assert info.seed is not None  # it was checked
-        key = InstanceKey(info.instance, info.seed)
-        return ToldTrial(info.config, key, value) in self._acband.told
 
     def _checked(self, info: TrialInfo) -> TrialInfo:
         """Return a trial as one of this run: its configuration is of the very space, it has a seed.
