@@ -29,6 +29,7 @@ import sys
 import tempfile
 import time
 import timeit
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -42,7 +43,7 @@ from typing import Any
 
 import numpy as np
 from compare_irace import run_irace
-from compare_jobs import CUTOFF, JOBS, Job
+from compare_jobs import CUTOFF, JOBS, PAR, Job
 from compare_methods import Run, Task, plain, run_acband, run_optuna, run_smac
 from compare_ramparils import run_ramparils
 from compare_tables import LOOKS, JobResult, MethodResult, draw, table, write_csv
@@ -55,6 +56,8 @@ from smac import (
 
 #: The seed of the target in the test; in training nobody uses it.
 TEST_SEED = 54321
+#: What costs depend on, of what has a version.
+SOLVERS = ("Python", "clasp", "highspy", "scikit-learn")
 
 
 @functools.cache
@@ -148,13 +151,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         arguments.keep = Path(arguments.keep or folder).resolve()
-        results = [result for name in arguments.jobs if (result := compare(name, arguments))]
+        results, n_failed = [], 0
+        for name in arguments.jobs:
+            try:
+                result = compare(name, arguments)
+            except Exception as error:  # whatever it is, it must not cost the other jobs' hours
+                traceback.print_exc()
+                print(f"{JOBS[name].title}: failed: {type(error).__name__}: {error}", flush=True)
+                n_failed += 1
+                continue
+            if result is not None:
+                results.append(result)
         if arguments.csv:
             write_csv(arguments.csv, results)
         if arguments.plots:
             for result in results:
                 draw(arguments.plots / f"compare_{result.name}.png", result)
-    return 0
+    return 1 if n_failed else 0
 
 
 def compare(job_name: str, arguments: argparse.Namespace) -> JobResult | None:
@@ -196,14 +209,15 @@ def run_apart(
 ) -> Run | str | None:
     """Run a method in an interpreter of its own; return what it did, or why it failed.
 
-    None if it would have to be run, and only what is kept is wanted.
+    None if it would have to be run, and only what is kept is wanted. Why it failed is kept, too,
+    but it may try again.
     """
     options = limits(JOBS[job_name], arguments)
     name = "-".join([job_name, method, f"seed_{seed}", *(f"{n}_{v:g}" for n, v in options.items())])
-    path = arguments.keep / f"{name}.json"
+    path, why_failed = (arguments.keep / f"{name}.{kind}" for kind in ("json", "failed.txt"))
     if not path.exists():
         if arguments.kept_only:
-            return None
+            return why_failed.read_text(encoding="utf-8") if why_failed.exists() else None
         if why := METHODS[method].missing():
             return f"could not be run with seed {seed}: {why}"
         command = [sys.executable, __file__, "--one", job_name, method, str(seed), str(path)]
@@ -225,7 +239,10 @@ def run_apart(
             if done.returncode < 0:  # what it said last may be anything
                 last = f"ended by signal {-done.returncode}"
             print(done.stderr, file=sys.stderr)
-            return f"failed with seed {seed}: {last}"
+            why = f"failed with seed {seed}: {last}"
+            why_failed.write_text(why, encoding="utf-8")
+            return why
+        why_failed.unlink(missing_ok=True)
     values = json.loads(path.read_text(encoding="utf-8"))
     return Run(**{**values, "trajectory": [tuple(item) for item in values["trajectory"]]})
 
@@ -253,7 +270,8 @@ def run_here(job: str, method: str, seed: int, path: str, arguments: argparse.Na
 def versions() -> dict[str, str]:
     """Return which versions there are of what decides the figures."""
     found = {"Python": platform.python_version()}
-    for name in ("acband-configspace", "smac", "ConfigSpace", "optuna", "ramparils", "highspy"):
+    packages = ("smac", "ConfigSpace", "optuna", "ramparils", "highspy", "scikit-learn")
+    for name in ("acband-configspace", *packages):
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     asked = {
@@ -369,8 +387,9 @@ def test_costs(
     """
     job = JOBS[job_name]
     names = job.test(instance_folder(job_name, arguments)) or [""]
-    part = [n_last, arguments.test_earlier]
-    asked = json.dumps([configs, part, [Path(name).name for name in names], TEST_SEED, CUTOFF])
+    asked_of = {name: found for name, found in versions().items() if name in SOLVERS}
+    part = [n_last, arguments.test_earlier, TEST_SEED, CUTOFF, PAR, asked_of]
+    asked = json.dumps([configs, part, [Path(name).name for name in names]])
     digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
     names = names[: arguments.test]
     path = arguments.keep / f"{job_name}-test-{digest}.jsonl"
@@ -424,11 +443,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--seeds", type=int, default=1, help="how many runs of each method on each job (1)")
     add("--first-seed", type=int, default=0)
     add("--workers", type=int, default=2, help="for timed jobs (2)")
-    add("--test", type=int, help="at most so many test instances (by default all there are)")
+    add("--test", type=int, help="use at most this many test instances (default: all)")
     add("--test-earlier", type=int, metavar="TEST",
-        help="at most so many for what was found before the end (by default as many)")  # fmt: skip
+        help="use at most this many for what was found before the end (default: as many)")  # fmt: skip
     add("--keep", metavar="FOLDER", help="keep each run there; do none twice")
-    add("--kept-only", action="store_true", help="the table of what is there: run nothing more")
+    add("--kept-only", action="store_true", help="only make the tables from kept runs: run nothing")
     add("--csv", metavar="FILE", help="write the figures of every run")
     add("--plots", metavar="FOLDER", type=Path, help="draw a picture of each job")
     add("--one", nargs=4, help=argparse.SUPPRESS)

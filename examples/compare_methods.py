@@ -42,10 +42,8 @@ NO_LIMIT = 100_000
 #: quarter of the trials, of which it comes to 200 to 500 on these jobs.
 MOST_AT_FIRST = 50
 #: What a run that SMAC's capping stops costs, in multiples of the time that it had: who costs as
-#: much as the incumbent would go on ...
+#: much as the incumbent would go on.
 STOPPED_COST = 1.01
-#: ... and that of a run for which no time was left, which is not even started.
-NOT_STARTED_COST = 0.001
 
 
 @dataclass(frozen=True)
@@ -201,7 +199,7 @@ def make_capped_target(job: Job) -> Callable[..., float]:
 
     def cost(config: Mapping[str, Any], instance: str, cutoff: float, seed: int = 0) -> float:
         if cutoff <= 0:  # it has lost: SMAC sets the limits of several runs beforehand
-            return NOT_STARTED_COST
+            return CUTOFF  # a cost near zero would mislead its model
         seconds = job.cost(config, instance, seed, min(CUTOFF, cutoff))
         return STOPPED_COST * cutoff if seconds > cutoff and cutoff < CUTOFF else seconds
 

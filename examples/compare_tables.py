@@ -19,6 +19,9 @@ LOOKS = (0.125, 0.25, 0.5, 1.0)
 ENOUGH = 0.95
 #: Machines whose times for the same work differ by a smaller factor count as equally fast.
 EQUAL_SPEED = 1.1
+#: Where the standard error of a mean is a larger share of it, a few runs make up the mean, and
+#: Welch's interval of its logarithm would be far from the truth.
+LARGEST_ERROR = 0.2
 
 Floats = npt.NDArray[np.float64]
 
@@ -78,13 +81,6 @@ class JobResult:
         return min(self.n_earlier or self.n_tested, self.n_tested)
 
     @property
-    def best_rival(self) -> MethodResult | None:
-        """The one with the lowest mean, of those with at least half of the seeds."""
-        rivals = [method for method in self.methods if not method.ours]
-        enough = [method for method in rivals if 2 * len(method.runs) >= self.n_seeds]
-        return min(enough or rivals, key=lambda method: method.means.mean(), default=None)
-
-    @property
     def allowed(self) -> str:
         """The limit, in words."""
         if self.timed:
@@ -93,59 +89,93 @@ class JobResult:
 
 
 def ratio_interval(a: Floats, b: Floats) -> tuple[float, float, float]:
-    """Return the ratio of two mean costs and its 95 % interval; NaN if one has a single seed only.
+    """Return the ratio of two mean costs and its 95 % interval; NaN where there is none to give.
 
     Rows are seeds, columns are test instances; both are taken to be drawn at random, the instances
-    for both together. By Welch's t on the logarithm: a bootstrap of five seeds is too narrow.
+    for both together. By Welch's t on the logarithm: a bootstrap of five seeds is too narrow. Of a
+    single seed, and where a few runs make up a mean, nothing can be said of others.
     """
+    ratio = float(a.mean() / b.mean()) if b.mean() else np.nan
     if len(a) < 2 or len(b) < 2:
-        return float(a.mean() / b.mean()), np.nan, np.nan
+        return ratio, np.nan, np.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = [costs / costs.mean() for costs in (a, b)]
         varying = [share.mean(axis=1) for share in shares]  # by seed ...
         if a.shape[1] > 1:  # ... and by instance
             varying.append(shares[0].mean(axis=0) - shares[1].mean(axis=0))
         variances = np.array([np.var(values, ddof=1) / len(values) for values in varying])
+        if not np.sqrt(variances).max() <= LARGEST_ERROR:  # not a number, if costs are 0
+            return ratio, np.nan, np.nan
         degrees = np.array([len(values) - 1 for values in varying])
         n_degrees = variances.sum() ** 2 / (variances**2 / degrees).sum()
         reach = np.exp(stats.t.ppf(0.975, n_degrees) * np.sqrt(variances.sum()))
-        ratio = float(a.mean() / b.mean())
     return ratio, ratio / float(reach), ratio * float(reach)
 
 
 def table(result: JobResult, absent: Mapping[str, str]) -> str:
-    """Return the table of a job, best first."""
-    rival = result.best_rival
+    """Return the tables of a job, best first: what was found, ratios to rivals, earlier looks."""
     gain = "speed-up" if result.timed else "÷ default"
+    methods = sorted(result.methods, key=lambda method: method.means.mean())
     lines = [
-        f"\n{result.title}: {result.allowed}, {_seeds(result.n_seeds)}",
-        f"{'':30}{'test cost':>20}{gain:>11}{'configs':>9}{'trials':>8}{'took':>9}"
-        f"{'own time':>10}  ratio to the best rival",
-        f"{'default':30}{result.default:11.4f}{'':9}{1:11.2f}",
+        f"\n{result.title}: {result.allowed}",
+        f"{'':31}runs{'test cost':>18}{gain:>11}{'configs':>9}{'trials':>8}{'took':>9}"
+        f"{'own time':>10}",
+        f"{'default':35}{result.default:9.4f}{'':9}{1:11.2f}",
     ]
-    for method in sorted(result.methods, key=lambda method: method.means.mean()):
+    for method in methods:
         mean = method.means.mean()
         spread = f"± {method.means.std(ddof=1):.4f}" if len(method.means) > 1 else ""
         better = result.default / mean if result.timed else mean / result.default
         runs = list(method.runs.values())
         own = np.mean([run.elapsed - run.in_target / result.workers for run in runs])
-        line = (
-            f"{method.title:30}{mean:11.4f} {spread:8}{better:11.2f}"
+        lines.append(
+            f"{method.title:31}{len(runs):4}{mean:9.4f} {spread:8}{better:11.2f}"
             f"{np.mean([run.n_configs for run in runs]):9.0f}"
             f"{np.mean([run.n_trials for run in runs]):8.0f}"
             f"{np.mean([run.elapsed for run in runs]):7.1f} s{max(0.0, own):8.1f} s"
         )
-        if method.ours and rival is not None:
-            ratio, low, high = ratio_interval(method.costs[:, -1], rival.costs[:, -1])
-            line += f"  {ratio:.2f}" + (f" ({low:.2f}–{high:.2f})" if low == low else "")
-        lines.append(line)
     lines += [f"{title:30} left out: {why}" for title, why in absent.items()]
     cost = f"PAR{PAR:g} of CPU seconds, cutoff {CUTOFF:g} s; " if result.timed else ""
     lines.append(
-        f"Means over seeds, ± standard deviation; {cost}{result.n_tested} test "
-        "instances; own time: time the workers were idle; in brackets: 95 % interval, by Welch's t."
+        f"Means over seeds, ± standard deviation; {cost}{result.n_tested} test instances; own time: "
+        "time the workers were idle."
     )
-    return "\n".join([*lines, *_notes(result)])
+    return "\n".join([*lines, *_notes(result), *_ratios(methods), *_earlier(result, methods)])
+
+
+def _ratios(methods: Sequence[MethodResult]) -> Iterator[str]:
+    """Yield a line for each rival: what ours cost in multiples of it."""
+    ours = [method for method in methods if method.ours]
+    rivals = [method for method in methods if not method.ours]
+    if not ours or not rivals:
+        return
+    yield ""
+    yield f"{'cost ÷ cost of':31}" + "".join(f"{method.title:>30}" for method in ours)
+    for rival in rivals:
+        cells = ""
+        for method in ours:
+            ratio, low, high = ratio_interval(method.costs[:, -1], rival.costs[:, -1])
+            cells += f"{f'{ratio:.3f}' + (f' ({low:.3f}–{high:.3f})' if low == low else ''):>30}"
+        yield f"{rival.title:31}{cells}"
+    yield (
+        "In brackets: 95 % intervals, by Welch's t; none where there is one run only, or where a "
+        "few runs make up the mean."
+    )
+
+
+def _earlier(result: JobResult, methods: Sequence[MethodResult]) -> Iterator[str]:
+    """Yield a line for each method: what it would have returned earlier."""
+    unit = " s" if result.timed else ""
+    n = result.n_tested_earlier
+    yield ""
+    yield f"{f'test cost on {n} instances, after':35}" + "".join(
+        f"{f'{share * result.limit:g}{unit}':>9}" for share in LOOKS
+    )
+    yield f"{'default':35}{result.default_costs[:n].mean():9.4f}"
+    for method in methods:
+        means = method.curves(n).mean(axis=0)
+        cells = "".join(f"{'–':>9}" if np.isnan(mean) else f"{mean:9.4f}" for mean in means)
+        yield f"{method.title:35}{cells}"
 
 
 def _notes(result: JobResult) -> Iterator[str]:
@@ -153,13 +183,13 @@ def _notes(result: JobResult) -> Iterator[str]:
     kept = [run.versions for method in result.methods for run in method.runs.values()]
     for name in dict.fromkeys(name for versions in kept for name in versions):
         found = dict.fromkeys(versions[name] for versions in kept if name in versions)
-        if len(found) > 1:
+        if len(found) > 1 and name == "commit":
+            yield f"Runs were made with {len(found)} states of this repository."
+        elif len(found) > 1:
             yield f"Runs were made with {name} {' and '.join(found)}."
     for method in result.methods:
         for why in method.failures:
             yield f"{method.title} {why}."
-        if len(method.runs) < result.n_seeds:
-            yield f"{method.title}: the figures are of {_seeds(len(method.runs))}."
     if not result.timed:
         return
     yield from _note_on_speed(result)

@@ -123,7 +123,12 @@ def test_the_comparison_measures_all_methods(tmp_path: Path) -> None:
         *("--keep", runs, "--csv", table, "--plots", pictures),
     )
     output = run_example("compare", *options)
-    assert re.search(r"^AC-Band +[\d.]+ .* s  [\d.]+$", output, re.M)  # one seed, no interval
+    assert re.search(r"^AC-Band +1 +[\d.]+ .* s$", output, re.M)
+    assert re.search(r"^SMAC Hyperband +\d\.\d{3}$", output, re.M)  # one seed, no interval
+    looks = re.search(r"^test cost on 5 instances, after +5 +10 +20 +40$", output, re.M)
+    assert looks is not None
+    curves = re.findall(r"^AC-Band((?: +\d\.\d{4}){4})$", output[looks.end() :], re.M)
+    assert len(curves) == 1
     assert re.search(r"^SMAC Hyperband +left out: needs instances$", output, re.M)
     rows = list(csv.DictReader(table.open()))
     took_part = [(row["job"], row["method"]) for row in rows]
@@ -136,8 +141,11 @@ def test_the_comparison_measures_all_methods(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in runs.glob("*.json")}
     assert len(before) == 3
     assert run_example("compare", *options) == output  # what is kept is not run again
+    why = "failed with seed 1: it was too late"
+    (runs / "valley-hyperband-seed_1-trials_40.failed.txt").write_text(why)
     more = run_example("compare", *options, "--kept-only", "--seeds", 2)
-    assert "AC-Band: the figures are of 1 seed." in more
+    assert re.search(r"^AC-Band +1 +[\d.]+ ", more, re.M)
+    assert f"SMAC Hyperband {why}." in more
     assert {path: path.stat().st_mtime_ns for path in runs.glob("*.json")} == before
 
 
@@ -361,6 +369,10 @@ def test_an_interval_of_a_ratio_contains_it(monkeypatch: pytest.MonkeyPatch) -> 
     ratio, low, _ = compare_tables.ratio_interval(a[:1], b)
     assert 1.9 < ratio < 2.1
     assert np.isnan(low)  # one seed says nothing of others
+    a[0] = 100.0  # nor do five if one of them makes up the mean
+    ratio, low, _ = compare_tables.ratio_interval(a, b)
+    assert ratio > 20
+    assert np.isnan(low)
 
 
 def test_intervals_cover_the_truth_with_few_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
