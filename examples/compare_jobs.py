@@ -284,7 +284,7 @@ JOBS = {
         highs_auctions.make_space,
         highs_auctions.timed_solve,
         _numbered("train", 100),
-        _numbered("test", 100),
+        _numbered("test", 400),
         race={"target_function": highs_auctions.solve},
         features=highs_auctions.features,
     ),

@@ -137,8 +137,8 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
     lines += [f"{title:30} left out: {why}" for title, why in absent.items()]
     cost = f"PAR{PAR:g} of CPU seconds, cutoff {CUTOFF:g} s; " if result.timed else ""
     lines.append(
-        f"Means over seeds, ± standard deviation; {cost}{result.n_tested} test instances; own time: "
-        "time the workers were idle."
+        f"Means over seeds, ± standard deviation; {cost}{result.n_tested} test instances; "
+        "own time: time the workers were idle."
     )
     return "\n".join([*lines, *_notes(result), *_ratios(methods), *_earlier(result, methods)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import math
 import os
 import shlex
 import sys
@@ -117,7 +118,7 @@ MOVED = argument(
     argument(
         "--fresh",
         action="store_true",
-        help="start over, and replace the files of a run that is there",
+        help="start over, and replace the files of an earlier run",
     ),
     WORKERS,
     SEED,
@@ -127,13 +128,13 @@ MOVED = argument(
         nargs="?",
         const="normal",
         metavar="PARTITION",
-        help="start --workers Dask workers as SLURM jobs in this partition (normal); their time "
-        "limit is that of dask-jobqueue's configuration",
+        help="start --workers Dask workers as SLURM jobs in this partition (normal), and wait for "
+        "as long as they are queued; their time limit is that of dask-jobqueue's configuration",
     ),
     argument("--quiet", action="store_true", help="print the result only"),
 )
 def run(arguments: argparse.Namespace) -> ExitCode | None:
-    """Tune the target of a scenario; a run that is there already goes on.
+    """Tune the target of a scenario; a run that was begun earlier continues.
 
     Every key of a scenario can be given here as well, as --key value, and then takes precedence;
     so can the options of the search, such as --k 4.
@@ -164,6 +165,8 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
             fresh=arguments.fresh,
             workers=arguments.workers,
             dask_client=client,
+            # Jobs may be queued for hours, and whoever gives up loses their place.
+            worker_timeout=math.inf if arguments.slurm else None,
             callbacks=[abort],
             progress=False if arguments.quiet else None,
             logging_level=logging.WARNING,
@@ -171,6 +174,8 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
         record_origin(output, scenario_file, overrides, here)
         if not arguments.quiet:
             print(str(facade.schedule).splitlines()[0], flush=True)
+            if arguments.slurm:
+                print("Waiting for SLURM to start a job.", flush=True)
         try:
             incumbent = facade.optimize()
         except KeyboardInterrupt:
@@ -180,7 +185,7 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
     if abort.reason is not None:
         raise TargetAborted(abort.reason)
     if incumbent is None:
-        raise NothingFoundError("no race was finished: give it more time, or run 'acband check'")
+        raise NothingFoundError("no trial has finished: give it more time, or run 'acband check'")
     print(f"The incumbent after {facade.runhistory.finished} trials:")
     _print_result(scenario_file, dict(incumbent), output)
     return None
@@ -188,9 +193,14 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
 
 def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output: Path) -> None:
     from acband_configspace.runlog.replay import Run
+    from acband_configspace.smac_plugin.identity import plain
 
+    loaded = Run.load(output)
+    leader = None if loaded.incumbent is None else dict(loaded.values(loaded.incumbent))
+    is_judged = loaded.problem is not None or leader == plain(values)
+    unjudged = "Its race is not over yet: it has the lowest cost so far."
     print(_shown(values))
-    print(Run.load(output).verdict)
+    print(loaded.verdict if is_judged else unjudged)
     print(f"As a command line:\n  {shlex.join(scenario_file.command(values))}")
     if scenario_file.test_instances is not None:
         print(f"Test it beside the default: acband validate {shlex.quote(str(output))}")
@@ -285,7 +295,7 @@ def _note_short_grace(scenario_file: ScenarioFile) -> None:
     if isinstance(scenario_file.reader, AclibResult) and "grace" not in scenario_file.options:
         print(
             f"note: a run that is stopped is killed {TrackLimits.grace:g} s after SIGTERM; "
-            f"--grace {WRAPPERS_GRACE:g} leaves AClib's wrappers the time to remove their files"
+            f"--grace {WRAPPERS_GRACE:g} gives AClib's wrappers time to remove their files"
         )
 
 
@@ -361,9 +371,9 @@ def report(arguments: argparse.Namespace) -> None:
     WORKERS,
 )
 def validate(arguments: argparse.Namespace) -> None:
-    """Run the incumbent and the default on the test instances, and say whether it is better.
+    """Run the incumbent and the default on the test instances, and say which is better.
 
-    Without test instances in the scenario, and without --instances, the training instances serve.
+    Without test instances, in the scenario or as --instances, the training instances are used.
 
     examples:
       acband validate acband_output/my_run-0
@@ -444,8 +454,8 @@ def show(arguments: argparse.Namespace) -> None:
 def convert(arguments: argparse.Namespace) -> None:
     """Convert a parameter file: PCS old and new, irace's parameters, ConfigSpace's JSON and YAML.
 
-    The formats are told apart by the names' endings (.pcs, new.pcs, .json, .yaml; .txt is irace's)
-    and by what is in the file. What a format cannot express is named, and nothing is written then.
+    The formats are told apart by the files' names (.pcs, new.pcs, .json, .yaml; .txt is irace's)
+    and contents. What a format cannot express is listed, and then nothing is written.
 
     examples:
       acband convert params.pcs parameters.txt
@@ -494,9 +504,9 @@ def new(arguments: argparse.Namespace) -> None:
 def recover(arguments: argparse.Namespace) -> None:
     """Mend a run whose journal is damaged; a copy of it is kept, and the run can then continue.
 
-    Lines that agree with their checksums are kept, unless they follow from one that does not; but
-    everything after damage that may hide a plan is cut. What is missing then is run again when the
-    run is started the next time.
+    Lines that agree with their checksums are kept, unless they depend on one that does not; but
+    everything after damage that may hide a plan is cut. What is then missing will be run again when
+    the run is next started.
 
     example:
       acband recover acband_output/my_run-0

@@ -24,7 +24,7 @@ class ExitCode(enum.IntEnum):
 
 EXIT_CODES = """exit codes:
   0    done
-  1    the target does not work, or no race was finished; check has found a problem
+  1    the target does not work, or no trial has finished; check has found a problem
   2    a file or an option is not what it must be
   3    the directory holds another run, or one that another process has open
   4    the target said ABORT

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except KeyboardInterrupt:
-        print("\ninterrupted; started again, a run continues where it stopped", file=sys.stderr)
+        print("\ninterrupted; start a run again to continue where it stopped", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone: acband show RUN | head
         sys.stderr.close()

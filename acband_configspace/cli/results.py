@@ -128,7 +128,7 @@ class IraceResult:
         if code != 0 or None in numbers or not wanted <= len(numbers) <= 2:
             what = "a cost" if self.bound is None else "a cost and a time"
             return _crash(
-                f"exited with code {code}; must print {what} only but printed {text[-200:]!r}"
+                f"exited with code {code}; must print only {what} but printed {text[-200:]!r}"
             )
         cost = numbers[0]
         assert cost is not None

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -139,10 +140,32 @@ def _test_list(kind: str, path: Path) -> dict[str, str]:
 
 
 def incumbent_of(directory: Path) -> dict[str, Any]:
-    """Return the values of the configuration that leads a run, finished or not."""
+    """Return the values of the configuration that leads a run, finished or not.
+
+    A NoRunError says so if there is no such run, or none leads yet.
+    """
     from acband_configspace.runlog.replay import NoRunError, Run
 
     run = Run.load(directory)
     if run.problem is not None:
         raise NoRunError(f"it is not known who leads in {directory}: {run.problem}")
-    return dict(run.default if run.incumbent is None else run.values(run.incumbent))
+    saved = _saved_incumbent(directory, n_races=len(run.races))
+    if saved is not None:
+        return saved
+    if run.incumbent is None:
+        raise NoRunError(f"no configuration has finished yet in {directory}")
+    return dict(run.values(run.incumbent))
+
+
+def _saved_incumbent(directory: Path, *, n_races: int) -> dict[str, Any] | None:
+    """Return who leads in SMAC's files, None if there is nobody or the journal knows of more races.
+
+    In a race that is not over somebody may lead of whom the journal knows nothing.
+    """
+    with suppress(LookupError, OSError, TypeError, ValueError):
+        saved = json.loads((directory / "intensifier.json").read_text(encoding="utf-8"))
+        if saved["state"]["n_races"] == n_races:
+            number = saved["incumbent_ids"][0]
+            history = json.loads((directory / "runhistory.json").read_text(encoding="utf-8"))
+            return dict(history["configs"][str(number)])
+    return None

@@ -9,7 +9,7 @@ the seed and the costs.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -191,6 +191,12 @@ class Engine:
                 self._replayed(race)
         return None
 
+    def give_back(self, races: Sequence[Race]) -> None:
+        """Take back races that were handed out and not begun: they are asked for again in turn."""
+        for race in races:
+            del self._running[race.id]
+        self._driver.give_back(races)
+
     def tell(self, race: Race, outcome: Outcome) -> None:
         """Take in what a race brought; of a race whose group is decided it is ignored."""
         if self._running.get(race.id) != race:
@@ -273,6 +279,9 @@ class _MemoryDriver:
 
     def ask(self) -> Race | None:
         return self._search.ask()
+
+    def give_back(self, races: Sequence[Race]) -> None:
+        self._search.give_back(races)
 
     def tell(self, race: Race, outcome: Outcome) -> None:
         self._search.tell(race, outcome)
@@ -357,6 +366,7 @@ class _PaperDriver:
         self._seed = seed
         self._recorded_plans = list(plans)
         self._passes: list[_Pass] = []
+        self._given_back: deque[Race] = deque()
         self._n_finished: Counter[int] = Counter()
         self.memory = Memory()
         self.finished: str | None = None
@@ -420,6 +430,10 @@ class _PaperDriver:
     def ask(self) -> Race | None:
         if self.finished is not None:
             return None
+        while self._given_back:
+            given_back = self._given_back.popleft()
+            if self.needs(given_back):
+                return given_back
         current = self._passes[-1]
         race = current.stream.ask()
         if not isinstance(race, Race):
@@ -427,6 +441,9 @@ class _PaperDriver:
         if current.round_ is not current.stream.round_:
             self._enter_round(current)
         return race
+
+    def give_back(self, races: Sequence[Race]) -> None:
+        self._given_back.extendleft(reversed(races))
 
     def needs(self, race: Race) -> bool:
         return self._passes[race.id.pass_number - 1].stream.is_open(race)

@@ -178,6 +178,11 @@ class Search(abc.ABC):
         """Return a race that may run now, None if outcomes must be told first, or all is over."""
         return self._waiting.popleft() if self._waiting else None
 
+    def give_back(self, races: Sequence[Race]) -> None:
+        """Take back races that were asked for and not begun: those of the first pass go first."""
+        waiting = sorted([*races, *self._waiting], key=lambda race: race.id.pass_number)
+        self._waiting = deque(waiting)
+
     def tell(self, race: Race, outcome: Outcome) -> None:
         """Take in what a race brought; the last one of a round decides it.
 
@@ -379,7 +384,7 @@ class Search(abc.ABC):
 
     def _let_lead(self, racer: int, met: Sequence[int]) -> None:
         """Let who is ahead of the champion lead, if that is on enough of its instances."""
-        n_met = len(self._judged_on(self._the_champion))
+        n_met = self._n_judged_on(self._the_champion)
         if len(met) >= LEAD_SHARE * n_met and self._is_ahead(racer, met):
             self._lead(racer, met)
 
@@ -423,6 +428,11 @@ class Search(abc.ABC):
         """Return the instances that count of those that a configuration has met."""
         met = self.memory.met(configuration)
         return met[:1] if self._pool_size == 1 else met  # whatever the seed, the cost is the same
+
+    def _n_judged_on(self, configuration: int) -> int:
+        """Return how many those are."""
+        n_met = self.memory.n_met(configuration)
+        return min(1, n_met) if self._pool_size == 1 else n_met
 
     def _fresh_instance(self) -> int:
         """Return an instance that was not the first one of a pass yet, as long as there is one."""

@@ -111,7 +111,8 @@ class CostSearch(Search):
         pool_size = math.inf if self._pool_size is None else self._pool_size
         is_idle = self._n_idle_passes > 0 and len(entrants) > 0
         if is_idle and 0 < len(met) < pool_size and self._has_room_for([*entrants, 0]):
-            unmet = next(number for number in itertools.count() if number not in met)
+            known = set(met)
+            unmet = next(number for number in itertools.count() if number not in known)
             return [unmet, *met]  # what the champion knows left nobody to race
         first = yield from self._sound(entrants, self._candidates(met))
         if self.champion is None:

@@ -47,6 +47,7 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from acband_configspace.core.epochs import last_true
 from acband_configspace.core.search import MOST_BEST, Order, Search, SearchRound
@@ -59,6 +60,10 @@ PASSES_FOR_ONE_MORE = 8
 MOST_SIDE_BY_SIDE = 8
 #: Times count as at least this where their logarithms are taken.
 SHORTEST_TIME = 1e-3
+
+#: Instances in the order of a challenger. Most challengers are dropped after a few of them, so this
+#: must not take much memory: there are as many as the champion has met, for each of them.
+Order32 = npt.NDArray[np.int32]
 
 
 class RaceSearch(Search):
@@ -82,7 +87,7 @@ class RaceSearch(Search):
             )
             if self.champion is None:
                 return False
-        known = self._judged_on(self.champion)
+        known = set(self._judged_on(self.champion))
         winners = {racer: instance for racer, instance in winners.items() if instance in known}
         challengers = [racer for racer in winners if self._is_ahead(racer, [winners[racer]])]
         self._crown(challengers)  # there may be one instance only
@@ -93,11 +98,12 @@ class RaceSearch(Search):
             number = 2
             ahead = self._ahead(len(groups), self._trials_left(plan))
             yield SearchRound(number, [[self._the_champion]], [ahead], True, {})
+        judged = np.array(self._judged_on(self._the_champion), dtype=np.int32)
         orders = {}
         for racer in self._rivals(challengers):
-            shuffled = rng.permutation(self._judged_on(self._the_champion)).tolist()
-            shuffled.remove(winners[racer])
-            orders[racer] = [winners[racer], *shuffled]
+            shuffled = rng.permutation(judged)
+            others = shuffled[shuffled != winners[racer]]
+            orders[racer] = np.concatenate([np.array([winners[racer]], dtype=np.int32), others])
         yield from self._challenge(orders, plan, number)
         return bool(winners)
 
@@ -182,17 +188,17 @@ class RaceSearch(Search):
     # --- challenges ---------------------------------------------------------------------------
 
     def _challenge(
-        self, orders: Mapping[int, Sequence[int]], plan: PassPlan, number: int
+        self, orders: Mapping[int, Order32], plan: PassPlan, number: int
     ) -> Generator[SearchRound, None, None]:
         """Let each meet the champion's instances in its own order, twice as many each time.
 
         The number is that of the round before.
         """
         challengers, n_met = list(orders), 1
-        n_all = len(self._judged_on(self._the_champion))
+        n_all = self._n_judged_on(self._the_champion)
         while challengers and n_met < n_all:
             n_more = self._n_affordable(
-                [orders[racer][n_met : min(2 * n_met, n_all)] for racer in challengers],
+                [orders[racer][n_met : min(2 * n_met, n_all)].tolist() for racer in challengers],
                 challengers,
                 self._trials_left(plan),
             )
@@ -200,7 +206,7 @@ class RaceSearch(Search):
                 return
             n_met += n_more
             number += 1
-            met = {racer: orders[racer][:n_met] for racer in challengers}
+            met = {racer: orders[racer][:n_met].tolist() for racer in challengers}
             limits = {racer: self._allowance(racer, met[racer]) for racer in challengers}
             groups = [[racer] for racer in challengers]
             yield SearchRound(number, groups, list(met.values()), True, limits)

@@ -25,7 +25,7 @@ from acband_configspace.runlog.played import Played, PlayedEpoch, PlayedRound, p
 from acband_configspace.runlog.records import Header, RaceRecord, Recorded, TrialRecord
 from acband_configspace.runlog.words import bounded, counted
 
-#: What became of a trial, in the order in which reports list it.
+#: What became of a trial, in the order in which reports list it. Who races alone wins nothing.
 FATES = ("won", *(end.value for end in End))
 
 
@@ -242,7 +242,7 @@ class Trial:
 def _trials(races: Iterable[RaceRecord], *, results_kept: bool) -> Iterator[Trial]:
     seen: set[tuple[int, InstanceKey, float, float]] = set()
     for race in races:
-        winner = race.winner
+        winner = race.winner if len(race.racers) > 1 else None  # alone there is nobody to beat
         for racer, record in zip(race.racers, race.trials, strict=True):
             fate = "won" if racer == winner else record.end.value
             key = (racer, race.key, record.started, record.time)

@@ -41,7 +41,7 @@ LONG_TEXTS = ("differs from the default in", "meaning", "value", "values")
 
 _MEANING = {
     "won": "finished first",
-    End.FINISHED.value: "came to its end, but did not win",
+    End.FINISHED.value: "came to its end, but did not win, or raced alone",
     End.LOST.value: "stopped because another had won, or because it was too slow",
     End.CUTOFF.value: "reached the cutoff",
     End.MEMORY.value: "reached the memory limit",
@@ -275,9 +275,10 @@ def _configuration_row(
     listing = ", ".join(f"{name}={_value(v)}" for name, v in sorted(run.values(n).items()))
     costs = [trial.record.cost for trial in trials if trial.record.end is End.FINISHED]
     cpu_time = sum(trial.cpu_time for trial in trials)
+    n_with_others = sum(len(trial.race.racers) > 1 for trial in trials)
     return [
         run.label(n), f"{n_rounds:,}", f"{len(trials):,}", f"{fates['won']:,}",
-        f"{fates['won'] / len(trials):.0%}", f"{fates['cutoff']:,}",
+        f"{fates['won'] / n_with_others:.0%}" if n_with_others else "–", f"{fates['cutoff']:,}",
         f"{fates['crashed'] + fates['memory']:,}", seconds(cpu_time),
         number(sum(costs) / len(costs)) if costs else "–",
         Markup("<details><summary>show</summary>{}</details>").format(listing),

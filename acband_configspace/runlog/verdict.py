@@ -71,7 +71,8 @@ class Verdict:
     """The mean cost; with ``racing``, cutoffs counted ``par`` times."""
     default_cost: float
     incumbent_failures: int
-    """Runs that cost the cutoff or more, or infinity."""
+    """Runs that crashed or met a limit; if that is not known, those that cost the cutoff or more,
+    or infinity."""
     default_failures: int
     n_wins: int
     """On how many instances the incumbent was cheaper."""
@@ -96,15 +97,18 @@ class Verdict:
         racing: bool = False,
         par: float = 10.0,
         cutoff: float | None = None,
+        failures: tuple[int, int] | None = None,
         is_default: bool = False,
     ) -> Verdict:
-        """Compare costs, a pair for each instance."""
+        """Compare costs, a pair for each instance; ``failures`` are those of both, if known."""
         if not len(incumbent) or len(incumbent) != len(default):
             raise ValueError(
                 f"costs must be pairs, at least one, but got {len(incumbent)} and {len(default)}"
             )
         own, other = np.asarray(incumbent, dtype=float), np.asarray(default, dtype=float)
         limit = math.inf if cutoff is None or not racing else cutoff
+        if failures is None:
+            failures = int((own >= limit).sum()), int((other >= limit).sum())
         finite = bool(np.isfinite([own, other]).all())
         is_ratio = finite and bool(min(own.min(), other.min()) > 0)
         figure = ratio_of_means if is_ratio else difference_of_means
@@ -121,8 +125,8 @@ class Verdict:
             default_median=float(np.median(np.minimum(other, limit))),
             incumbent_cost=float(own.mean()),
             default_cost=float(other.mean()),
-            incumbent_failures=int((own >= limit).sum()),
-            default_failures=int((other >= limit).sum()),
+            incumbent_failures=failures[0],
+            default_failures=failures[1],
             n_wins=int((own < other).sum()),
             n_losses=int((own > other).sum()),
             low=low,

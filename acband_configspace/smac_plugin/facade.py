@@ -53,6 +53,7 @@ from acband_configspace.smac_plugin.runners import (
     DaskRaceRunner,
     RaceRunner,
     TargetFunction,
+    check_arguments,
     exit_on_sigterm,
     make_runner,
 )
@@ -69,7 +70,7 @@ from acband_configspace.smac_plugin.validation import (
     rehearse,
     validate,
 )
-from acband_configspace.smac_plugin.warm_start import WarmStart, digest, earlier_results
+from acband_configspace.smac_plugin.warm_start import WarmStart, earlier_results, source_name
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ class ACBandFacade(RandomFacade):
         error stream is a terminal, and no such callback is given.
     test_instances : list of str | None
         The incumbent and the default are run on them at the end, and compared: see
-        ``test_results``.
+        ``test_results``. A function must take the argument ``instance`` then.
     test_share : float | None
         Instead of ``test_instances``: the share of the scenario's instances to hold back for it.
     warm_start : run directory | RunHistory | list of (config, instance, seed, cost) | None
@@ -224,6 +225,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             if test_instances is not None:
                 raise TypeError("test_share must be None if test_instances are given")
             scenario, test_instances = hold_back(scenario, test_share)
+        if test_instances is not None:
+            check_arguments(target_function, ["instance"])
         if initial_design is None:
             initial_design = self.get_initial_design(scenario)
         # As SMAC does before it asks a design: a random one would draw others in each process.
@@ -244,9 +247,10 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             clock=clock,
             par=par,
         )
+        source = None if warm_start is None else source_name(warm_start, self._warm)
         self._identity = identity_of(
             scenario,
-            **({} if warm_start is None else {"warm_start": digest(self._warm)}),
+            **({} if source is None else {"warm_start": source}),
             **({} if success_codes is None else {"success_codes": sorted(success_codes)}),
             **{f"intensifier_{k}" if k == "seed" else k: v for k, v in intensifier.meta.items()},
             given=[dict(config) for config in intensifier.additional_configs],
@@ -257,6 +261,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         code += [] if directory is None else [str(directory)]
         scenario = own_copy(scenario, name_of(self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
+        self._given_target = target_function
         self._scale = {"racing": racing, "par": par, "cutoff": scenario.trial_walltime_limit}
         self.test_results: TestResults | None = None
         """After ``optimize``, with ``test_instances`` or ``test_share``: how good the incumbent is
@@ -470,6 +475,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         all; one that is there twice is run once. The arguments are those of :meth:`validate`.
         """
         runner = idle_runner(self._runner, "validate")
+        if instances is not None:
+            check_arguments(self._given_target, ["instance"])
         space = self._scenario.configspace
         own = [one if isinstance(one, Configuration) else from_json(space, one) for one in configs]
         names = self._scenario.instances if instances is None else [str(i) for i in instances]

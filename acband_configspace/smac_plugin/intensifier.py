@@ -216,7 +216,6 @@ class ACBandIntensifier(LeaderIntensifier):
         self._said_finished = False
         self._taken: RaceRecord | None = None
         self._moment = (0, 0.0)
-        self._asked: deque[Race] = deque()
         self.told = Told()
         """Results that were known before the first race: their configurations take part."""
         self.started = False
@@ -418,7 +417,6 @@ class ACBandIntensifier(LeaderIntensifier):
         who only looks at a run leaves its journal alone.
         """
         self._recorder = recorder
-        self._asked.clear()
         self._completed.clear()
         self.started = recorded is not None and len(recorded.races) > 0
         configurations = Configurations(
@@ -450,7 +448,7 @@ class ACBandIntensifier(LeaderIntensifier):
         self._n_planned = 0 if recorded is None else len(recorded.plans)
         history = RunHistory() if self._runhistory is None else self._runhistory
         only_seed = engine.key(0).seed if self._scenario.deterministic else None
-        told = self.told.results_of(configurations, only_seed=only_seed)
+        told = self.told.values(only_seed=only_seed)
         pending = PendingRaces(configurations, history, engine.needs, told, racing=self.racing)
         crashes = CrashWatch(
             works=self.started,  # a run of crashes alone is not continued
@@ -483,11 +481,11 @@ class ACBandIntensifier(LeaderIntensifier):
         history is not looked at, but filled by the recorder.
         """
         try:
-            while (race := self.engine.ask()) is not None:
-                self._asked.append(race)
+            asked = list(iter(self.engine.ask, None))
         except ReplayError as error:
             directory = str(self._scenario.output_directory)
             raise RunDiffersError(directory, [str(error)]) from None
+        self.engine.give_back(asked)  # what follows from the first ones goes before the others
         self._record_plans()
 
     def fill(self) -> bool:
@@ -497,7 +495,7 @@ class ACBandIntensifier(LeaderIntensifier):
         self._write_beginning()
         self._judge_completed()
         while not pending:
-            race = self._ask()
+            race = engine.ask()
             try:
                 self._record_plans()
                 self._follow_leader(self.n_finished, self.used_walltime)
@@ -509,7 +507,7 @@ class ACBandIntensifier(LeaderIntensifier):
                     break
             except BaseException:  # a full disk, Ctrl-C, a callback's error: nobody else knows it
                 if race is not None and engine.needs(race) and not pending.awaits(race):
-                    self._asked.appendleft(race)
+                    engine.give_back([race])
                 raise
         if engine.finished is not None:
             self._say_finished(engine.finished)
@@ -585,13 +583,6 @@ class ACBandIntensifier(LeaderIntensifier):
             self.told, self._recorder, self._begun = Told(known), recorder, None
 
     # --- races --------------------------------------------------------------------------------
-
-    def _ask(self) -> Race | None:
-        while self._asked and self.engine.finished is None:
-            race = self._asked.popleft()
-            if self.engine.needs(race):
-                return race
-        return self.engine.ask()
 
     def _open(self, race: Race) -> bool:
         """Queue the trials of a race, but for those whose results are known."""

@@ -36,7 +36,9 @@ from acband_configspace.errors import (
     FirstRaceCrashedError,
     JournalError,
     RunDiffersError,
+    RunDirectoryGoneError,
     RunFinishedError,
+    RunInUseError,
 )
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.records import NONSENSE, Header, RaceRecord, Recorded
@@ -121,30 +123,43 @@ class ACBandOptimizer(SMBO):
         if self._all_crashed:
             self._start_over(self._acband.told)
         self._acband.settle()
+        if self._finished:
+            with suppress(JournalError, RunInUseError, RunDirectoryGoneError, OSError):
+                self._save_as_own()  # a process that was killed at the end may not have
+            return super().optimize(data_to_scatter=data_to_scatter)
         self._stop = False  # what a callback stopped may go on
-        if not self._finished:
-            self._journal.go_on()  # whoever has the run is noticed before anything is run
+        self._journal.go_on()  # whoever has the run is noticed before anything is run
         self._hand_out_again()  # SMAC stops at n_trials before their turn comes again
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
+        is_there = True
         try:
             with said_once():
                 return super().optimize(data_to_scatter=data_to_scatter)
         except FirstRaceCrashedError:
             self._all_crashed = True
             raise
+        except RunDirectoryGoneError:
+            is_there = False  # what may be in its place is somebody else's
+            raise
         finally:
-            self._walltime_before, self._running_since = self.used_walltime, None
-            self._limit_waits(lambda: math.inf)
-            for callback in self._callbacks:
-                if isinstance(callback, RaceCallback):
-                    callback.left()
-            if isinstance(self._runner, RaceRunner):
-                self._runner.close()  # what an interrupt left running is of no use
-            self._hand_out_again()  # who goes on by ask and tell has never been given them
-            self._journal.pause()  # another facade may go on with this run
-            if not self._all_crashed:
+            self._leave(save=is_there and not self._all_crashed)
+
+    def _leave(self, *, save: bool) -> None:
+        """Let go of all that ``optimize`` had: trials that run, and the run itself."""
+        self._walltime_before, self._running_since = self.used_walltime, None
+        self._limit_waits(lambda: math.inf)
+        for callback in self._callbacks:
+            if isinstance(callback, RaceCallback):
+                callback.left()
+        if isinstance(self._runner, RaceRunner):
+            self._runner.close()  # what an interrupt left running is of no use
+        self._hand_out_again()  # who goes on by ask and tell has never been given them
+        try:
+            if save:
                 self.save()  # with the results of races that are not over
+        finally:
+            self._journal.pause()  # another facade may go on with this run
 
     def _hand_out_again(self) -> None:
         """Queue the trials again that an interrupt lost, or that were called off."""
@@ -215,7 +230,7 @@ class ACBandOptimizer(SMBO):
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
             value = replace(value, status=StatusType.CRASHED, cost=crash_cost)
-        if not self._acband.started:  # as SMAC does later on, when it would be on record already
+        if value.additional_info:  # as SMAC does later on, when it would be on record already
             json.dumps(value.additional_info, cls=NumpyEncoder)
         self._acband.take_beforehand(info, value)  # on record before anybody makes use of it
         self._unsaved = True
@@ -275,10 +290,14 @@ class ACBandOptimizer(SMBO):
 
     def save_at_exit(self) -> None:
         """Write SMAC's files if a result is missing in them and nobody else has the run by now."""
-        is_own = os.getpid() == self._pid and self._stamp() == self._saved_as  # and not a fork's
-        if not self._unsaved or self._all_crashed or not is_own:
+        if self._unsaved and not self._all_crashed:
+            self._save_as_own()
+
+    def _save_as_own(self) -> None:
+        """Write SMAC's files unless somebody else has; raise an error if the run is another's."""
+        if os.getpid() != self._pid or self._stamp() != self._saved_as:  # a fork is somebody else
             return
-        self._journal.go_on()  # raises an error if it is somebody else's
+        self._journal.go_on()
         try:
             self._write_files()
         finally:
@@ -325,7 +344,7 @@ class ACBandOptimizer(SMBO):
 
     def taken_in(self, record: RaceRecord) -> None:
         """Let the run history have the trials of a race of an earlier process."""
-        configurations, told = self._acband.configurations, self._acband.pending.told
+        configurations, pending = self._acband.configurations, self._acband.pending
         for number, values in record.configurations.items():
             if configurations.has(number, values):
                 continue
@@ -339,7 +358,7 @@ class ACBandOptimizer(SMBO):
                     )
                 raise RunDiffersError(str(self._scenario.output_directory), found)
         for number, trial in zip(record.racers, record.trials, strict=True):
-            if (number, record.key) in told:
+            if pending.told_of((number, record.key)) is not None:
                 continue  # the user told it
             key, value = TrialKey(number, *record.key), as_value(trial)
             if self._history.add_again(configurations[number], key, value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from acband_configspace.errors import (
     OutcomesNeededError,
     RunFinishedError,
 )
-from acband_configspace.smac_plugin.configurations import Configurations
+from acband_configspace.smac_plugin.configurations import Configurations, name_of_values
 from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import (
     Ticket,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 TrialOn = tuple[int, InstanceKey]
 """A configuration, by its number, on an instance."""
+KnownValues = Mapping[Hashable, Mapping[InstanceKey, TrialValue]]
+"""Results by the name of a configuration and the instance."""
 
 
 @dataclass
@@ -91,12 +93,12 @@ class PendingRaces:
         configurations: Configurations,
         runhistory: RunHistory,
         needed: Callable[[Race], bool],
-        told: Mapping[TrialOn, TrialValue],
+        told: KnownValues,
         *,
         racing: bool,
     ) -> None:
-        self.told = told
-        """Results that the user knew beforehand, perhaps under another seed."""
+        self._told = told
+        self._told_by_number: dict[int, Mapping[InstanceKey, TrialValue]] = {}
         self._racing = racing
         self._configurations = configurations
         self._runhistory = runhistory
@@ -122,8 +124,18 @@ class PendingRaces:
             configs=[self._configurations[number] for number in race.racers],
             values=[entry if entry and is_result(entry) else None for entry in entries],
             n_new=entries.count(None),
-            told=tuple(number for number in race.racers if (number, key) in self.told),
+            told=tuple(number for number in race.racers if self.told_of((number, key)) is not None),
         )
+
+    def told_of(self, trial: TrialOn) -> TrialValue | None:
+        """Return a result that the user knew beforehand, perhaps under another seed."""
+        if not self._told:
+            return None
+        number, key = trial
+        if number not in self._told_by_number:  # it may have been drawn long after it was told
+            name = name_of_values(self._configurations[number])
+            self._told_by_number[number] = self._told.get(name, {})
+        return self._told_by_number[number].get(key)
 
     def add(self, race: PendingRace) -> None:
         """Queue those trials of a race whose results are neither known nor on their way.
@@ -220,8 +232,8 @@ class PendingRaces:
 
     def _entry(self, trial: TrialOn) -> TrialValue | None:
         """Return what the user, or the run history, knows of a trial."""
-        if trial in self.told:
-            return self.told[trial]
+        if (told := self.told_of(trial)) is not None:
+            return told
         number, key = trial
         if number not in self._config_ids:  # they are found by their hash, which takes long
             config_id = self._runhistory.config_ids.get(self._configurations[number])
@@ -372,6 +384,8 @@ class RaceCallback(Callback):
                     hook(smbo, incumbent)
 
     def _stop_needless(self, smbo: SMBO) -> None:
+        if self._intensifier.settings.memory:  # it decides rounds on all their races
+            return
         if self._intensifier.started and isinstance(smbo._runner, RaceRunner):
             for race in self._intensifier.pending.pop_needless():
                 smbo._runner.cancel(race)

@@ -30,6 +30,7 @@ from acband_configspace.core.engine import Position
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.runlog.words import counted, gain
 from acband_configspace.smac_plugin.intensifier import ACBandIntensifier
+from acband_configspace.smac_plugin.runners import RaceRunner
 from acband_configspace.smac_plugin.trial_values import cost_of, end_of
 
 #: Seconds between two pictures: more would cost time that the races need.
@@ -144,12 +145,15 @@ class Progress(JupyterMixin):
         intensifier = smbo.intensifier
         assert isinstance(intensifier, ACBandIntensifier)
         n_open = smbo.runhistory.submitted - smbo.runhistory.finished
+        n_workers = smbo._scenario.n_workers
+        if isinstance(smbo._runner, RaceRunner):  # a cluster has workers of its own
+            n_workers = smbo._runner.n_workers
         return cls(
             position=intensifier.engine.position,
             n_trials=intensifier.n_finished,
             n_configs=len(smbo.runhistory.config_ids),
             most_trials=intensifier.trial_limit - intensifier.n_warm,
-            n_running=max(0, min(n_open, smbo._scenario.n_workers)),
+            n_running=max(0, min(n_open, n_workers)),
             cpu_seconds=smbo.used_target_function_cputime,
             standing=Standing.of(smbo, intensifier),
             elapsed=smbo.used_walltime,

@@ -151,7 +151,7 @@ class LinearRunHistory(RunHistory):
             place = self._places[k.instance, k.seed] = InstanceSeedKey(k.instance, k.seed)
         trials[place] = [k.budget]
         self._num_trials_per_config[k.config_id] = len(trials)
-        if previous is None or previous.status == StatusType.RUNNING:
+        if previous is None or not _counts(previous):
             self._register(k.config_id, v)
         else:
             self._register_all_again(k.config_id)
@@ -257,6 +257,13 @@ def _write(file: TextIO, entries: Iterable[str]) -> None:
         file.write(f"{separator}{entry}")
         separator = ",\n"
     file.write("\n")
+
+
+def _counts(value: TrialValue) -> bool:
+    """Return whether a trial that is over is in any sum, minimum or bound: losers are not."""
+    return value.status != StatusType.RUNNING and (
+        value.status == StatusType.SUCCESS or is_result(value)
+    )
 
 
 def _mean(total: float, n_known: int) -> float:

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -91,12 +91,17 @@ def required_arguments(scenario: Scenario) -> tuple[str, ...]:
     return ("seed",) if scenario.instances is None else ("instance", "seed")
 
 
-def check_arguments(target: Callable[..., Any], scenario: Scenario) -> None:
-    """Refuse a function that does not take what it will be called with."""
+def check_arguments(target: object, names: Iterable[str]) -> None:
+    """Refuse a function that does not take what it will be called with.
+
+    What else may run trials, a command or a runner of the user's own, is given all there is.
+    """
+    if not callable(target) or isinstance(target, AbstractRunner):
+        return
     parameters = inspect.signature(target).parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return
-    for name in required_arguments(scenario):
+    for name in names:
         if name not in parameters:
             raise TypeError(f"the target function must take the argument {name!r}: {target!r}")
 
@@ -109,8 +114,9 @@ class SerialRunner(AbstractSerialRunner):
     """
 
     def __init__(self, scenario: Scenario, target: Callable[..., Any]) -> None:
-        check_arguments(target, scenario)
-        super().__init__(scenario, list(required_arguments(scenario)))
+        required = required_arguments(scenario)
+        check_arguments(target, required)
+        super().__init__(scenario, list(required))
         self._target = target
 
     def run(
@@ -124,7 +130,10 @@ class SerialRunner(AbstractSerialRunner):
     ) -> Result:
         """Call the target; an exception is a crash."""
         known = {"instance": instance, "seed": seed}
-        arguments = {name: known[name] for name in self._required_arguments}
+        names = set(self._required_arguments)
+        if instance is not None:  # of a scenario without any, it may still be tested on some
+            names.add("instance")
+        arguments = {name: value for name, value in known.items() if name in names}
         # The target may change its configuration, but not ours.
         own = Configuration(
             config.config_space,
@@ -194,7 +203,7 @@ class RaceRunner(AbstractRunner):
             return CommandTarget(target, **of_commands)
         for name, option in of_commands.items():
             raise TypeError(f"{name} must be None for a Python function but got {option!r}")
-        check_arguments(target, self._scenario)
+        check_arguments(target, required_arguments(self._scenario))
         return PythonTarget(target)
 
     def submit_trial(self, trial_info: TrialInfo) -> None:
@@ -208,9 +217,7 @@ class RaceRunner(AbstractRunner):
         racers, self._gathered = self._gathered, []
         self._n_singles += race is None
         key: object = ("trial", self._n_singles) if race is None else ("race", race.race)
-        # Enough for the supervisor to have the next race at hand when one ends, and no more.
-        most = 2 * max(self._n_slots, len(racers))
-        while self._n_unfinished >= most and self.seconds_left() > 0:
+        while self._has_enough(len(racers)) and self.seconds_left() > 0:
             self._collect(wait=True)
         self._open_track().start(
             RaceSpec(
@@ -261,6 +268,11 @@ class RaceRunner(AbstractRunner):
         self._gathered.clear()
         self._results_queue.clear()
 
+    @property
+    def n_workers(self) -> int:
+        """How many racers can run at once."""
+        return self._scenario.n_workers
+
     def command(self, config: Configuration, instance: str | None, seed: int | None) -> str:
         """Return how the target is called, for a person to read."""
         if isinstance(self._target, PythonTarget):
@@ -289,6 +301,14 @@ class RaceRunner(AbstractRunner):
     @property
     def _n_slots(self) -> int:
         return self._scenario.n_workers
+
+    def _has_enough(self, n_racers: int) -> bool:
+        """Return whether a race of so many racers must wait for another to end.
+
+        There are enough if the supervisor has the next race at hand when one ends. How many that
+        is may change while we wait: workers join a cluster.
+        """
+        return self._n_unfinished >= 2 * max(self._n_slots, n_racers)
 
     @property
     def _n_unfinished(self) -> int:
@@ -369,6 +389,11 @@ class DaskRaceRunner(RaceRunner):
         self.close()
         with_data = functools.partial(self._given_target, data_to_scatter=dict(data))
         self._target = PythonTarget(with_data)
+
+    @property
+    def n_workers(self) -> int:
+        """How many racers can run at once; 0 as long as none was sent to the cluster."""
+        return 0 if self._track is None else self._track.slots
 
     @property
     def _n_slots(self) -> int:

@@ -7,12 +7,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ConfigSpace import Configuration
-from smac.runhistory.dataclasses import TrialValue
 
 from acband_configspace.core.earlier import best_known
 from acband_configspace.core.instances import InstanceKey
 from acband_configspace.smac_plugin.configurations import Configurations, name_of_values
-from acband_configspace.smac_plugin.pending import TrialOn
+from acband_configspace.smac_plugin.pending import KnownValues
 from acband_configspace.smac_plugin.trial_values import ToldTrial, cost_of
 
 Results = Mapping[Hashable, Mapping[InstanceKey, ToldTrial]]
@@ -77,20 +76,18 @@ class Told:
         met = (told for told in self if configurations.number_of(told.config) is not None)
         return [key for key, _ in Counter(told.key for told in met).most_common()]
 
-    def results_of(
-        self, configurations: Configurations, *, only_seed: int | None
-    ) -> dict[TrialOn, TrialValue]:
-        """Return what is known of these, by configuration and instance.
+    def values(self, *, only_seed: int | None) -> KnownValues:
+        """Return the results, as they are looked up.
 
         If seeds do not matter, all results are of the only one.
         """
-        known = {}
-        for told in self:
-            number = configurations.number_of(told.config)
-            if number is not None:
-                seed = told.key.seed if only_seed is None else only_seed
-                known[number, InstanceKey(told.key.instance, seed)] = told.value
-        return known
+        return {
+            name: {
+                InstanceKey(key.instance, key.seed if only_seed is None else only_seed): told.value
+                for key, told in own.items()
+            }
+            for name, own in self._results.items()
+        }
 
 
 def best_of(results: Results, most: int) -> list[Hashable]:

@@ -63,17 +63,22 @@ class TestResults:
     @classmethod
     def of(cls, incumbent: Validation, default: Validation, **options: Any) -> TestResults:
         """Compare two validations on the same instances, by options of :meth:`Verdict.of`."""
-        costs = [
+        own, other = (
             [cost_of(trial.value) for trial in validation.trials]
             for validation in (incumbent, default)
-        ]
-        return cls(incumbent, default, Verdict.of(costs[0], costs[1], **options))
+        )
+        failures = (_n_failed(incumbent), _n_failed(default))
+        return cls(incumbent, default, Verdict.of(own, other, failures=failures, **options))
 
     def __str__(self) -> str:
         return str(self.verdict)
 
     def _repr_html_(self) -> str:
         return self.verdict._repr_html_()
+
+
+def _n_failed(validation: Validation) -> int:
+    return sum(end_of(trial.value) is not End.FINISHED for trial in validation.trials)
 
 
 def idle_runner(runner: AbstractRunner | None, purpose: str) -> AbstractRunner:
@@ -149,8 +154,9 @@ def _race(
         TrialInfo(config, key.instance, key.seed, additional_info=info)
         for config in racers.values()
     ]
-    found = {id(trial.config): value for trial, value in _results(runner, trials)}
-    return {name: found[id(config)] for name, config in racers.items()}
+    # Not by identity: a runner of the user's own may return copies, as from another process.
+    found = {name_of_values(trial.config): value for trial, value in _results(runner, trials)}
+    return {name: found[name_of_values(config)] for name, config in racers.items()}
 
 
 def _told(value: TrialValue, racing: bool) -> str:

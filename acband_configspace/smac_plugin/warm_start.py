@@ -85,8 +85,15 @@ def earlier_results(
     return [told for name in chosen for told in trials[name].values()]
 
 
-def digest(trials: Sequence[ToldTrial]) -> str:
-    """Return a text that tells warm starts apart."""
+def source_name(source: WarmStart, trials: Sequence[ToldTrial]) -> str:
+    """Return a text that tells warm starts apart, given the results that are taken of this one.
+
+    The run of a directory may grow meanwhile: it stays the same source.
+    """
+    return str(Path(source).resolve()) if isinstance(source, (str, Path)) else _digest(trials)
+
+
+def _digest(trials: Sequence[ToldTrial]) -> str:
     results = [[dict(told.config), told.key, cost_of(told.value)] for told in trials]
     text = json.dumps(results, sort_keys=True, default=str)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 from cli_helpers import acband, write_script
+from smac.runhistory.enumerations import StatusType
 
 from acband_configspace.cli.commands import COMMANDS
 from acband_configspace.cli.errors import ExitCode
 from acband_configspace.cli.main import main
+from acband_configspace.runlog.replay import Run
 
 COST = """\
 [target]
@@ -119,6 +122,42 @@ def test_validate_runs_a_default_that_leads_once(
     assert (tmp_path / "count").read_text().count("\n") == before + 2
 
 
+def test_who_leads_before_a_race_is_over_is_shown_and_validated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # The fourth trial of the first race takes longer than there is time.
+    delay = "echo >> count\n[ $(wc -l < count) -le 3 ] || [ -e quick ] || sleep 60\n"
+    text = COST.replace("trials = 40", "wall_time = 2")
+    path = write(tmp_path, delay + 'echo "${1#--x=}"\n', text)
+    assert main(["run", path, "--output", "run", "--quiet"]) == 0
+    assert "\nIts race is not over yet: it has the lowest cost so far.\n" in capsys.readouterr().out
+    assert Run.load(tmp_path / "run").incumbent is None
+    saved = json.loads((tmp_path / "run" / "runhistory.json").read_text())
+    finished = [trial for trial in saved["data"] if trial["status"] == StatusType.SUCCESS]
+    best = min(finished, key=lambda trial: float(trial["cost"]))
+    assert main(["show", "run", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == saved["configs"][str(best["config_id"])] != {"x": 0.99}
+    assert main(["show", "run", "--command"]) == 0
+    assert capsys.readouterr().out.strip().endswith(f"--x={shown['x']}")
+    (tmp_path / "quick").touch()
+    assert main(["validate", "run"]) == 0
+    assert re.search(r"The incumbent costs \d+ % less than the default", capsys.readouterr().out)
+
+
+def test_nobody_leads_before_anything_has_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, "sleep 60\n", COST.replace("trials = 40", "wall_time = 1"))
+    assert main(["run", path, "--output", "run", "--quiet"]) == ExitCode.TARGET_FAILS
+    assert "no trial has finished" in capsys.readouterr().err
+    for command in ("show", "validate"):
+        assert main([command, "run"]) == ExitCode.BAD_INPUT
+        assert "no configuration has finished yet in " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [
@@ -170,7 +209,7 @@ def test_check_says_what_aclibs_wrappers_need_to_clean_up(
         "algo = ./wrapper\nrun_obj = quality\nruncount_limit = 60\nparamfile = p.pcs\n"
         "deterministic = 0\n"
     )
-    note = "--grace 1.5 leaves AClib's wrappers the time to remove their files"
+    note = "--grace 1.5 gives AClib's wrappers time to remove their files"
     main(["check", "scenario.txt"])
     assert note in capsys.readouterr().out
     main(["check", "scenario.txt", "--grace", "1.5"])

@@ -166,7 +166,7 @@ def test_bounds_of_all_kinds_become_lists_in_the_old_format(
     ("text", "line", "message"),
     [
         ("a {x,y}[x]\n\nb {1,2}[3]", 3, "default of b must be one of 1, 2 but is 3"),
-        ("a {x,y}[x]\na {x}[x]", 2, "a is described in line 1 already"),
+        ("a {x,y}[x]\na {x}[x]", 2, "a is already described in line 1"),
         ("alpha [0,1][0.5]\nb [0,1][1]\nb | alpa in {1}", 3, "did you mean 'alpha'?"),
         ("a {x,y}[x]\nb {x}[x]\nb | a in {z}", 3, "'z' is not a value of a, which has x, y"),
         ("a [0,1][2]", 1, "default of a must lie in [0, 1] but is 2"),

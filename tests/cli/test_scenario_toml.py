@@ -94,6 +94,27 @@ def test_parameters_are_written_in_the_order_of_their_table(tmp_path: Path) -> N
         assert scenario.line.words(configuration, None, 0, None)[1:] == words
 
 
+@pytest.mark.parametrize(
+    ("name", "described"),
+    [
+        ("p.pcs", "z {a,b}[a]\ny [1,9][5]i\nx [0,1][0.5]\ny | z in {b}\n"),
+        ("parameters.txt", 'z "" c (a, b)\ny "" i (1, 9) | z == "b"\nx "" r (0, 1)\n'),
+    ],
+)
+def test_parameters_of_a_file_are_written_in_its_order(
+    name: str, described: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(described)
+    text = SMALL.replace("x = { range = [0.0, 1.0], default = 0.5 }", f'file = "{name}"')
+    scenario = read(tmp_path, text.replace("[space]", 'parameter = "{value}"\n[space]'))
+    for values, words in (
+        ({"x": 0.5, "y": 3, "z": "b"}, ["b", "3", "0.5"]),
+        ({"x": 0.5, "z": "a"}, ["a", "0.5"]),
+    ):
+        configuration = Configuration(scenario.space, values=values)
+        assert scenario.line.words(configuration, None, 0, None)[1:] == words
+
+
 def test_new_writes_it_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "scenario.toml"
     assert main(["new", str(path)]) == 0

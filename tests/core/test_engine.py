@@ -313,6 +313,33 @@ def test_wrong_outcomes_are_refused_and_change_nothing() -> None:
     assert result(play(world, engine))[0] == result(play(world))[0]
 
 
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_races_that_are_given_back_come_again_in_their_turn(preset: str) -> None:
+    """A run that is resumed asks for all there is to be run before it runs any of it."""
+    world = World(
+        run_times(), numbered(40), racing=True, n_trials=3000,
+        settings=replace(PRESETS[preset], k=2),
+    )  # fmt: skip
+    usual, resumed = world.engine(), world.engine()
+    for _ in range(300):
+        for engine in (usual, resumed):
+            race = engine.ask()
+            assert race is not None
+            engine.tell(race, world.run(engine, race))
+    waiting = list(iter(resumed.ask, None))
+    if preset == "default":
+        assert len({race.id.pass_number for race in waiting}) > 1
+    resumed.give_back(waiting)
+    assert not any(resumed.needs(race) for race in waiting)
+    for _ in range(300):
+        race = usual.ask()
+        assert race is not None
+        assert resumed.ask() == race
+        for engine in (usual, resumed):
+            engine.tell(race, world.run(engine, race))
+    assert result(play(world, resumed))[0] == result(play(world, usual))[0]
+
+
 def test_it_waits_for_the_outcomes_of_a_round() -> None:
     world = World(noisy(), numbered(5), settings=Settings(k=2))
     engine = world.engine()

@@ -289,6 +289,23 @@ def test_what_was_known_before_the_run_costs_nothing(tmp_path: Path) -> None:
     assert run.races[0].outcome.n_known == 2
 
 
+def test_who_races_alone_finishes_and_wins_nothing(tmp_path: Path) -> None:
+    write_run(tmp_path, stop_after=0)
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.read()
+    for index, racers in enumerate([(0,), (0, 1), (1,)]):
+        trials = tuple(
+            TrialRecord(End.FINISHED if n == 0 else End.LOST, 1.0, 1.0, 2.0, float(index))
+            for n in range(len(racers))
+        )
+        place, key = RaceId(1, 1, 1, 0, index), InstanceKey("a", index)
+        record = RaceRecord(place, index, key, racers, trials, 1.0, index + 1)
+        journal.add_race(record, {n: {"x": n} for n in racers})
+    run = Run.load(tmp_path)
+    fates = [(trial.configuration, trial.fate) for trial in run.trials]
+    assert fates == [(0, "finished"), (0, "won"), (1, "lost"), (1, "finished")]
+
+
 def test_who_wins_a_race_is_the_cores_rule() -> None:
     ends = (End.FINISHED, End.LOST, End.CRASHED, End.CUTOFF)
     for i in range(4**3):

@@ -24,8 +24,10 @@ from acband_configspace.runlog.charts import (
     DotChart,
     Scale,
     cost_chart,
+    dot_chart,
     elimination_chart,
     races_chart,
+    shown_epochs,
 )
 from acband_configspace.runlog.journal import Journal
 from acband_configspace.runlog.records import Note
@@ -125,6 +127,33 @@ def test_the_page_answers_how_much_better_first(directory: Path) -> None:
     for fate in ("won", "finished", "crashed"):
         n_trials = sum(trial.fate == fate for trial in run.trials)
         assert re.search(rf'<td>{fate}</td><td[^>]*>[^<]*</td><td class="n">{n_trials}<', page)
+
+
+def test_wins_are_counted_among_the_races_with_others(directories: Path) -> None:
+    """In races the champion meets most instances alone."""
+    run = Run.load(directories / "racing")
+    page = html_report(run)
+    alone = {trial.configuration for trial in run.trials if len(trial.race.racers) == 1}
+    assert run.incumbent in alone
+    for number in alone:
+        own = [trial for trial in run.trials if trial.configuration == number]
+        n_met = sum(len(trial.race.racers) > 1 for trial in own)
+        n_won = sum(trial.fate == "won" for trial in own)
+        assert n_won <= n_met
+        share = f"{n_won / n_met:.0%}" if n_met else "–"
+        cells = "".join(f'<td class="n">{cell}</td>' for cell in (f"{len(own):,}", n_won, share))
+        label = re.escape(run.label(number))
+        assert re.search(rf'>{label}</td><td class="n">[\d,]+</td>{re.escape(cells)}', page)
+
+
+def test_a_group_of_one_is_not_said_to_win(directories: Path) -> None:
+    run = Run.load(directories / "racing")
+    rounds = [round_ for epoch in shown_epochs(run) for round_ in epoch.rounds]
+    sizes = [len(group.members) for round_ in rounds for group in round_.groups]
+    tooltips = [dot.tooltip for dot in dot_chart(run).dots]
+    n_alone = sum(" alone, " in text for text in tooltips)
+    assert n_alone == sizes.count(1) > 0
+    assert sum(" won " in text for text in tooltips) == sum(sizes) - n_alone
 
 
 def test_what_a_target_says_is_text_and_never_markup(directory: Path) -> None:

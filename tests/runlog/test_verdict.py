@@ -105,6 +105,12 @@ def test_a_notebook_shows_its_words_and_figures() -> None:
     assert page.count("<tr>") == 3
 
 
+def test_failures_that_are_known_count_whatever_they_cost() -> None:
+    verdict = Verdict.of([1.0, 9.0], [9.0, 9.0], racing=True, cutoff=9.0, failures=(0, 1))
+    assert (verdict.incumbent_failures, verdict.default_failures) == (0, 1)
+    assert [row[-2] for row in verdict.rows] == ["0", "1"]
+
+
 def test_costs_must_be_pairs() -> None:
     with pytest.raises(ValueError, match="must be pairs, at least one, but got 1 and 2"):
         Verdict.of([1.0], [1.0, 2.0])

@@ -19,10 +19,12 @@ from typing import Any
 
 import pytest
 from ConfigSpace import Configuration, ConfigurationSpace, Float
+from dask.distributed import Client
 from rich.console import Console
 from smac import RandomFacade, Scenario
 from smac.callback import Callback
-from smac.runhistory.dataclasses import TrialValue
+from smac.main.smbo import SMBO
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from targets import only
 
@@ -71,6 +73,32 @@ def test_it_shows_where_the_run_is(tmp_path: Path) -> None:
     assert re.fullmatch(rf"incumbent: #{number}, [\d.]+ % less than the default", leader)
     n_configs = len(facade.runhistory.get_configs())
     assert f"100 trials of {n_configs} configurations · 0 racers running" in place
+
+
+def test_on_a_cluster_as_many_racers_run_as_it_has_threads(
+    tmp_path: Path, four_workers: Client
+) -> None:
+    def slow(config: Mapping[str, Any], seed: int = 0) -> float:
+        time.sleep(0.1)
+        return float(config["x"])
+
+    most = 0
+
+    class Watching(Callback):
+        def on_ask_end(self, smbo: SMBO, info: TrialInfo) -> None:
+            nonlocal most
+            most = max(most, Progress.of(smbo).n_running)
+
+    facade = ACBandFacade(
+        scenario(tmp_path, n_trials=40),
+        slow,
+        callbacks=[Watching()],
+        dask_client=four_workers,
+        logging_level=False,
+    )
+    assert Progress.of(facade.optimizer).n_running == 0
+    facade.optimize()
+    assert most == 4
 
 
 def test_at_40_columns_what_matters_stays(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import weakref
@@ -19,7 +20,7 @@ from targets import a_scenario, answer, noisy, quiet
 
 import acband_configspace
 from acband_configspace import ACBandFacade
-from acband_configspace.errors import JournalError, RunFinishedError
+from acband_configspace.errors import JournalError, RunDirectoryGoneError, RunFinishedError
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
 
 ASK_AND_TELL = """
@@ -114,6 +115,42 @@ def test_at_the_end_who_only_looked_is_no_reason_not_to_save(tmp_path: Path) -> 
     quiet(a_scenario(tmp_path), noisy)
     optimizer_of(facade).save_at_exit()
     assert saved(facade) == 5
+
+
+def test_a_finished_run_that_is_optimized_again_leaves_alone_what_somebody_else_has_raced(
+    tmp_path: Path,
+) -> None:
+    facade = quiet(a_scenario(tmp_path), noisy)
+    incumbent = facade.optimize()
+    assert facade.runhistory.finished == 60
+    other = quiet(a_scenario(tmp_path, n_trials=90), noisy)
+    other.optimize()
+    assert facade.optimize() == incumbent
+    assert saved(facade) == other.runhistory.finished > 60
+
+
+def test_a_finished_run_saves_what_a_process_that_was_killed_did_not(tmp_path: Path) -> None:
+    facade = quiet(a_scenario(tmp_path), noisy)
+    path = facade.scenario.output_directory / "runhistory.json"
+    before = path.read_bytes()
+    incumbent = facade.optimize()
+    path.write_bytes(before)
+    again = quiet(a_scenario(tmp_path), noisy)
+    assert again.optimize() == incumbent
+    assert saved(again) == 60
+
+
+def test_a_directory_that_is_deleted_is_not_made_again(tmp_path: Path) -> None:
+    def deletes(config: Any, seed: int) -> float:
+        if len(facade.runhistory) == 20:
+            shutil.rmtree(directory)
+        return noisy(config, seed)
+
+    facade = quiet(a_scenario(tmp_path), deletes)
+    directory = facade.scenario.output_directory
+    with pytest.raises(RunDirectoryGoneError):
+        facade.optimize()
+    assert not directory.exists()
 
 
 def test_a_run_is_not_kept_in_memory_to_be_saved(tmp_path: Path) -> None:

@@ -129,6 +129,29 @@ def test_what_was_told_and_is_drawn_later_keeps_one_id(tmp_path: Path) -> None:
     assert costs_of(again) == costs_of(facade)
 
 
+def test_what_was_told_and_is_drawn_later_takes_no_trial_twice(tmp_path: Path) -> None:
+    """Of a grid that was told only the best race at once; the others are met as they are drawn."""
+
+    def start() -> ACBandFacade:
+        space = ConfigurationSpace()
+        space.add(Integer("x", (0, 199)))
+        scenario = a_scenario(tmp_path, configspace=space, n_trials=200, deterministic=True)
+        return quiet(scenario, lambda config, seed=0: abs(config["x"] - 61.5))
+
+    facade = start()
+    space = facade.scenario.configspace
+    for x in range(0, 200, 2):
+        info = TrialInfo(Configuration(space, {"x": x}), seed=0)
+        facade.tell(info, TrialValue(cost=abs(x - 61.5)))
+    incumbent = facade.optimize()
+    assert facade.runhistory.finished == 200
+    assert len(facade.runhistory.get_configs()) == 200
+    assert incumbent["x"] in (61, 62)
+    again = start()
+    assert again.optimize()["x"] == incumbent["x"]
+    assert costs_of(again) == costs_of(facade)
+
+
 # --- on record --------------------------------------------------------------------------------
 
 
@@ -337,6 +360,19 @@ def test_what_smac_cannot_hold_is_refused_and_leaves_nothing(tmp_path: Path) -> 
     with pytest.raises((TypeError, ValueError)):
         facade.tell(TrialInfo(strangers(1)[0], seed=5), value)
     assert len(facade.intensifier.told) == len(facade.runhistory) == 0
+
+
+def test_what_smac_cannot_hold_is_refused_in_mid_run_as_well(tmp_path: Path) -> None:
+    """At once: when the files are saved it may be another trial's turn."""
+    facade = quiet(a_scenario(tmp_path), noisy)
+    info = facade.ask()
+    value = TrialValue(cost=0.1, additional_info={"model": object()})
+    with pytest.raises((TypeError, ValueError)):
+        facade.tell(info, value)
+    assert facade.runhistory.finished == 0
+    answer(facade, info)
+    facade.optimizer.save()
+    assert facade.runhistory.finished == 1
 
 
 def test_a_damaged_line_costs_one_told_result(tmp_path: Path) -> None:

@@ -17,11 +17,14 @@ from smac.callback.callback import Callback
 from smac.main.smbo import SMBO
 from smac.runhistory import TrialInfo
 from smac.runhistory.enumerations import StatusType
+from smac.runner.dask_runner import DaskParallelRunner
+from smac.runner.target_function_runner import TargetFunctionRunner
 from targets import PAPER, a_scenario, noisy, often_crashing, on_instance
 
 from acband_configspace import ACBandFacade
 from acband_configspace.runlog.report import html_report
 from acband_configspace.smac_plugin.scenario import validation_keys
+from acband_configspace.smac_plugin.validation import TestResults
 
 
 def quiet(scenario: Scenario, target: Callable[..., Any], **options: Any) -> ACBandFacade:
@@ -193,6 +196,53 @@ def test_shares_that_make_no_sense_are_refused(
         quiet(make_scenario(instances=["a", "b"]), on_instance, **options)
     with pytest.raises(ValueError, match="at least two instances but got 0"):
         quiet(make_scenario(), noisy, test_share=0.5)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_instances_reach_the_target_of_a_scenario_without_any(
+    n_workers: int, make_scenario: Callable[..., Scenario]
+) -> None:
+    def cost(config: Any, seed: int, instance: str | None = None) -> float:
+        return float(instance or 0)
+
+    facade = quiet(make_scenario(n_workers=n_workers), cost, test_instances=["2", "4"])
+    default = facade.scenario.configspace.get_default_configuration()
+    assert facade.validate(default, ["2", "4"]) == 3.0
+    assert facade.validate(default) == 0.0
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_a_target_that_takes_no_instance_is_not_tested_on_any(
+    n_workers: int, make_scenario: Callable[..., Scenario]
+) -> None:
+    with pytest.raises(TypeError, match="must take the argument 'instance'"):
+        quiet(make_scenario(n_workers=n_workers), noisy, test_instances=["2", "4"])
+    facade = quiet(make_scenario(n_workers=n_workers), noisy)
+    default = facade.scenario.configspace.get_default_configuration()
+    with pytest.raises(TypeError, match="must take the argument 'instance'"):
+        facade.validate(default, ["2", "4"])
+
+
+def test_crashes_are_failures_whatever_they_cost(make_scenario: Callable[..., Scenario]) -> None:
+    facade = quiet(make_scenario(crash_cost=10.0), often_crashing)
+    both = facade.validate_all(facade.scenario.configspace.sample_configuration(2))
+    own, other = (
+        sum(trial.value.status == StatusType.CRASHED for trial in one.trials) for one in both
+    )
+    verdict = TestResults.of(*both).verdict
+    assert min(own, other) > 0
+    assert (verdict.incumbent_failures, verdict.default_failures) == (own, other)
+
+
+def test_a_rehearsal_takes_copies_of_what_it_has_raced(
+    make_scenario: Callable[..., Scenario], four_workers: Client
+) -> None:
+    """As from SMAC's own runner on Dask, which sends configurations to its workers and back."""
+    scenario = make_scenario()
+    worker = TargetFunctionRunner(scenario, noisy, required_arguments=["seed"])
+    runner = DaskParallelRunner(worker, dask_client=four_workers)
+    facade = ACBandFacade(scenario, runner, logging_level=False)
+    assert facade.check()
 
 
 def test_it_can_be_copied_and_pickled(make_scenario: Callable[..., Scenario]) -> None:

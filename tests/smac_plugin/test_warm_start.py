@@ -196,6 +196,39 @@ def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
     assert facade.runhistory.finished == 31
 
 
+@pytest.mark.parametrize("name", ["run", None])
+def test_a_run_goes_on_though_its_source_has_grown_meanwhile(
+    name: str | None, tmp_path: Path
+) -> None:
+    def first(n_trials: int) -> ACBandFacade:
+        return quiet(a_scenario(tmp_path / "first", n_trials=n_trials), noisy)
+
+    def second(n_trials: int) -> ACBandFacade:
+        own = a_scenario(tmp_path / "second", name=name, n_trials=n_trials, seed=8)
+        return quiet(own, noisy, warm_start=source)
+
+    source = first(40).scenario.output_directory
+    first(40).optimize()
+    before = second(30)
+    before.optimize()
+    first(200).optimize()
+    again = second(60)
+    assert again.scenario.output_directory == before.scenario.output_directory
+    assert again.intensifier.n_races >= before.intensifier.n_races > 0
+    assert again.intensifier.n_warm == before.intensifier.n_warm
+    again.optimize()
+    assert 30 < again.intensifier.n_finished <= 60
+    assert again.intensifier.finished is not None
+
+
+def test_another_list_of_results_is_another_source(tmp_path: Path) -> None:
+    def start(cost: float) -> ACBandFacade:
+        return quiet(a_scenario(tmp_path, name=None), noisy, warm_start=[(GOOD, None, 0, cost)])
+
+    directories = [start(cost).scenario.output_directory for cost in (0.0, 0.0, 0.1)]
+    assert directories[0] == directories[1] != directories[2]
+
+
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [

@@ -153,7 +153,8 @@ def _par(given: Assignments, quality: bool) -> float:
     match = re.fullmatch(r"(?:par|mean|adj_mean)(\d*)", found.value.lower())
     if match is None:
         raise InputError(
-            found.place, f"{found.key} must be mean or PAR10, say, but got {found.value!r}"
+            found.place,
+            f"{found.key} must be mean or PAR10, for example, but got {found.value!r}",
         )
     return max(1.0, float(match[1] or 1))
 

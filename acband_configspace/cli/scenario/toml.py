@@ -38,7 +38,7 @@ from acband_configspace.cli.scenario.assignments import (
     whole,
 )
 from acband_configspace.cli.scenario.description import ScenarioFile
-from acband_configspace.cli.spaces.formats import read_inline, read_space
+from acband_configspace.cli.spaces.formats import names_in_file, read_inline, read_space
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -207,7 +207,7 @@ def _line(given: _Tables, space: ConfigurationSpace) -> TemplateCommand:
         written={} if written is None else _written(written, space),
         folder=str(given.folder),
         shell=shell,
-        names=tuple(n for n, found in given["space"].items() if isinstance(found.value, dict)),
+        names=_names(given),
     )
 
 
@@ -292,20 +292,37 @@ def _instances(given: _Tables, which: str) -> tuple[str, ...] | None:
 
 def _space(given: _Tables) -> ConfigurationSpace:
     table = given["space"]
-    file = table.get("file")
     if not table:
         raise InputError(
             given.place("space"),
             '[space] must have parameters or a file, such as file = "params.pcs"',
         )
-    if file is None or not isinstance(file.value, str):
+    path = _space_file(given)
+    if path is None:
         return read_inline({key: (found.value, found.place) for key, found in table.items()})
+    return read_space(path)
+
+
+def _names(given: _Tables) -> tuple[str, ...]:
+    """Return the parameters in the order in which they are described, as far as that is known."""
+    path = _space_file(given)
+    if path is None:
+        return tuple(n for n, found in given["space"].items() if isinstance(found.value, dict))
+    return names_in_file(path)
+
+
+def _space_file(given: _Tables) -> Path | None:
+    """Return the file that describes the parameters, None if the table does."""
+    table = given["space"]
+    file = table.get("file")
+    if file is None or not isinstance(file.value, str):
+        return None
     if len(table) > 1:
         raise InputError(file.place, "[space] must have a file or parameters, not both")
     path = locate(file.value, (given.folder,))
     if not path.is_file():
         raise InputError(file.place, f"there is no file {file.value!r} in {given.folder}")
-    return read_space(path)
+    return path
 
 
 def _program(word: str, folder: Path) -> str:

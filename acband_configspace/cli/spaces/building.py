@@ -54,7 +54,7 @@ class Draft:
         name, before = parameter.name, self.parameters.get(parameter.name)
         if before is not None:
             line = before.place.line
-            raise InputError(parameter.place, f"{name} is described in line {line} already")
+            raise InputError(parameter.place, f"{name} is already described in line {line}")
         self.parameters[name] = parameter
 
     def build(

@@ -12,10 +12,15 @@ from ConfigSpace import ConfigurationSpace
 from acband_configspace.cli.errors import InputError, Place, located, suggestion
 from acband_configspace.cli.files import Line, read_text
 from acband_configspace.cli.spaces.building import Draft
-from acband_configspace.cli.spaces.irace import looks_like_irace, read_irace, write_irace
+from acband_configspace.cli.spaces.irace import (
+    looks_like_irace,
+    parameters_of,
+    read_irace,
+    write_irace,
+)
 from acband_configspace.cli.spaces.parameters import Kind, Parameter, Written
 from acband_configspace.cli.spaces.parser import parse_r
-from acband_configspace.cli.spaces.pcs import is_new_pcs, read_pcs, write_pcs
+from acband_configspace.cli.spaces.pcs import is_new_pcs, names_in_pcs, read_pcs, write_pcs
 
 #: The formats by the names that ``acband convert --to`` takes.
 FORMATS = ("pcs", "pcs-new", "irace", "json", "yaml")
@@ -50,6 +55,17 @@ def read_space(path: Path, *, format_name: str | None = None) -> ConfigurationSp
     if format_name != "irace":
         return read_pcs(text, path)
     return read_irace(text, path, forbidden=forbidden_beside(path))
+
+
+def names_in_file(path: Path) -> tuple[str, ...]:
+    """Return the names of a file's parameters in its order, none of ConfigSpace's own formats."""
+    text = read_text(path)
+    format_name = format_of(path, text)
+    if format_name in ("json", "yaml"):
+        return ()
+    if format_name != "irace":
+        return names_in_pcs(text, path)
+    return tuple(parameter.name for parameter in parameters_of(text, path))
 
 
 def format_of(path: Path, text: str) -> str:
@@ -117,7 +133,8 @@ def read_inline(table: Mapping[str, tuple[Any, Place]]) -> ConfigurationSpace:
             continue
         if not isinstance(value, dict):
             raise InputError(
-                place, f'{name} must be {{ range = [1, 10] }} or {{ values = ["a", "b"] }}, say'
+                place,
+                f'{name} must be something like {{ range = [1, 10] }} or {{ values = ["a", "b"] }}',
             )
         draft.add(_parameter(name, value, place))
         if "when" in value:

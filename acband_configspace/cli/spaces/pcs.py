@@ -84,6 +84,12 @@ def read_pcs(text: str, source: Path | str) -> ConfigurationSpace:
     )
 
 
+def names_in_pcs(text: str, source: Path | str) -> tuple[str, ...]:
+    """Return the names of the parameters in the order of the file."""
+    found = (_PARAMETER.match(line.text) for line in meaningful_lines(text, source))
+    return tuple(unquoted(match["name"]) for match in found if match)
+
+
 def _parameter(match: re.Match[str], place: Place) -> Parameter:
     name, type_ = unquoted(match["name"]), match["type"]
     in_braces = match["domain"].startswith("{")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ import pytest
 from cluster_helpers import SEARCH_PATH, Cluster, eventually, kill
 from cluster_run import facade
 from cluster_targets import cost, cost_by_data, endless, sleep_as_configured
+from smac.runhistory.dataclasses import TrialInfo
 from smac.runhistory.enumerations import StatusType
 
 from acband_configspace.errors import NoWorkersError
-from acband_configspace.smac_plugin.runners import RaceRunner
+from acband_configspace.smac_plugin.runners import DaskRaceRunner, RaceRunner
 
 
 def _races(folder: Path) -> list[tuple[int, ...]]:
@@ -119,6 +121,28 @@ def test_the_time_limit_stops_the_racers(cluster: Cluster, tmp_path: Path) -> No
     run = facade(tmp_path, endless, cluster.client, racing=True, walltime_limit=5)
     run.optimize()
     eventually(lambda: not psutil.Process(worker.pid).children(recursive=True), 1)
+
+
+def test_workers_that_join_are_given_trials_before_any_has_ended(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.have_workers(1)
+    scenario = facade(tmp_path, endless).scenario
+    runner = DaskRaceRunner(scenario, endless, cluster.client, k=1, racing=False)
+    deadline = time.monotonic() + 30
+    runner.seconds_left = lambda: deadline - time.monotonic()
+    config = scenario.configspace.get_default_configuration()
+    try:
+        for number in range(2):
+            runner.submit_trial(TrialInfo(config, instance=str(number), seed=0))
+        cluster.launch_worker(2)
+        for number in range(2, 6):
+            runner.submit_trial(TrialInfo(config, instance=str(number), seed=0))
+        assert runner.seconds_left() > 0
+        assert runner.n_workers == 1 + 2
+        assert list(runner.iter_results()) == []
+    finally:
+        runner.close()
 
 
 def test_a_runner_of_ones_own_takes_its_client_itself(cluster: Cluster, tmp_path: Path) -> None:
