@@ -55,6 +55,7 @@ from acband_configspace.smac_plugin.runners import (
     TargetFunction,
     check_arguments,
     exit_on_sigterm,
+    interrupt_on_ctrl_c,
     make_runner,
 )
 from acband_configspace.smac_plugin.scenario import (
@@ -399,7 +400,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             self._runner.scatter(data_to_scatter)
             data_to_scatter = None
         try:
-            with exit_on_sigterm():
+            with exit_on_sigterm(), interrupt_on_ctrl_c():
                 if data_to_scatter is not None and not data_to_scatter:
                     raise ValueError("data_to_scatter must not be empty but got {}")
                 # Not by way of SMAC's facade, which saves also where the run was refused, and

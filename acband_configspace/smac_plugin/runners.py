@@ -442,6 +442,24 @@ def exit_on_sigterm() -> Iterator[None]:
 
 
 @contextmanager
+def interrupt_on_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt here, also where dask-jobqueue has been imported.
+
+    With that it would end Python without a word, and with exit status 0.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or getattr(before, "__module__", None) != "dask_jobqueue.runner":
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def interrupts_held() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM wait until this is done, but not if they come twice.
 
