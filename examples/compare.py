@@ -1,4 +1,4 @@
-"""AC-Band beside SMAC's facades, irace, ParamILS and Optuna on solvers, learners and functions.
+"""AC-Band beside SMAC's facades, irace, RamParILS and Optuna on solvers, learners and functions.
 
 On timed jobs every method has the same wall-clock time and workers, bookkeeping included; on the
 others the same number of trials, one after the other. All see the same training instances, and
@@ -447,7 +447,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--test-earlier", type=int, metavar="TEST",
         help="use at most this many for what was found earlier (default: as many)")  # fmt: skip
     add("--keep", metavar="FOLDER", help="keep each run there; do none twice")
-    add("--kept-only", action="store_true", help="only make the tables from kept runs: run nothing")
+    add("--kept-only", action="store_true", help="only make the tables of kept runs: run no others")
     add("--csv", metavar="FILE", help="write the figures of every run")
     add("--plots", metavar="FOLDER", type=Path, help="draw a picture of each job")
     add("--one", nargs=4, help=argparse.SUPPRESS)

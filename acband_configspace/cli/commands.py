@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import math
 import os
 import shlex
 import sys
@@ -165,8 +164,6 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
             fresh=arguments.fresh,
             workers=arguments.workers,
             dask_client=client,
-            # Jobs may be queued for hours, and whoever gives up loses their place.
-            worker_timeout=math.inf if arguments.slurm else None,
             callbacks=[abort],
             progress=False if arguments.quiet else None,
             logging_level=logging.WARNING,
@@ -174,9 +171,13 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
         record_origin(output, scenario_file, overrides, here)
         if not arguments.quiet:
             print(str(facade.schedule).splitlines()[0], flush=True)
-            if arguments.slurm:
-                print("Waiting for SLURM to start a job.", flush=True)
         try:
+            if arguments.slurm and not _is_over(facade):
+                if not arguments.quiet:
+                    print("Waiting for SLURM to start a job (see squeue) …", flush=True)
+                # For as long as it takes: who gives up loses their place in the queue. The run's
+                # own clock does not go on meanwhile.
+                client.wait_for_workers(1)
             incumbent = facade.optimize()
         except KeyboardInterrupt:
             again = ["acband", *(word for word in arguments.words if word != "--fresh")]
@@ -189,6 +190,11 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
     print(f"The incumbent after {facade.runhistory.finished} trials:")
     _print_result(scenario_file, dict(incumbent), output)
     return None
+
+
+def _is_over(facade: Any) -> bool:
+    """Return whether nothing is left to be run."""
+    return facade.intensifier.finished is not None or facade.optimizer.budget_exhausted
 
 
 def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output: Path) -> None:
@@ -247,10 +253,15 @@ def _cluster(arguments: argparse.Namespace, *, cores: int, limit_mb: int | None)
     import dask
     from dask_jobqueue.slurm import SLURMCluster
 
+    from acband_configspace.smac_plugin.runners import interrupt_on_ctrl_c
+
     configured = dask.config.get("jobqueue.slurm.memory", default=None)
     memory = job_memory(cores, limit_mb=limit_mb, configured=configured)
     # Each job is one worker with room for one race, or one trial.
-    with SLURMCluster(queue=arguments.slurm, cores=cores, processes=1, memory=memory) as cluster:
+    with (
+        interrupt_on_ctrl_c(),
+        SLURMCluster(queue=arguments.slurm, cores=cores, processes=1, memory=memory) as cluster,
+    ):
         cluster.scale(jobs=arguments.workers or 1)
         with Client(cluster) as client:
             yield client

@@ -47,23 +47,18 @@ def make_facade(
     fresh: bool = False,
     workers: int | None = None,
     dask_client: Any = None,
-    worker_timeout: float | None = None,
     callbacks: list[Callback] | None = None,
     progress: bool | None = None,
     logging_level: Any = False,
 ) -> ACBandFacade:
     """Return the facade for a scenario file, with ``output`` as the directory of its run.
 
-    ``worker_timeout`` is for where the scenario has no such option, None for the facade's own.
     An :class:`InputError` names the place of an option that does not exist, or is refused.
     """
     check_options(scenario_file)
     scenario = _scenario(scenario_file, output, workers=workers)
     default = dict(scenario_file.space.get_default_configuration())
     program, *_ = scenario_file.line.words(default, "", 0, 1.0)
-    options = dict(scenario_file.options)
-    if worker_timeout is not None:
-        options.setdefault("worker_timeout", worker_timeout)
     try:
         given = [Configuration(scenario_file.space, values=dict(v)) for v in scenario_file.given]
         return ACBandFacade(
@@ -82,7 +77,7 @@ def make_facade(
             success_codes=scenario_file.success_codes,
             read_result=scenario_file.reader,
             directory=scenario_file.directory,
-            **options,
+            **scenario_file.options,
         )
     except RunDiffersError:
         raise  # it says itself what to do

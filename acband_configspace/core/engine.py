@@ -192,7 +192,7 @@ class Engine:
         return None
 
     def give_back(self, races: Sequence[Race]) -> None:
-        """Take back races that were handed out and not begun: they are asked for again in turn."""
+        """Take back races that were handed out and not begun: they are handed out again in turn."""
         for race in races:
             del self._running[race.id]
         self._driver.give_back(races)
@@ -212,6 +212,11 @@ class Engine:
     def needs(self, race: Race) -> bool:
         """Return whether the outcome of a race that runs still matters: else it can be stopped."""
         return race.id in self._running and self._driver.needs(race)
+
+    @property
+    def drops_races(self) -> bool:
+        """Whether a race that runs may turn out needless."""
+        return self._driver.drops_races
 
     def key(self, instance: int) -> InstanceKey:
         """Return what an instance number stands for."""
@@ -272,6 +277,8 @@ class Engine:
 
 class _MemoryDriver:
     """The default search behind the engine's door."""
+
+    drops_races = False
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -348,6 +355,8 @@ class _Pass:
 
 class _PaperDriver:
     """The paper's schedule behind the engine's door, pass after pass."""
+
+    drops_races = True
 
     def __init__(
         self,

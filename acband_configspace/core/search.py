@@ -179,9 +179,8 @@ class Search(abc.ABC):
         return self._waiting.popleft() if self._waiting else None
 
     def give_back(self, races: Sequence[Race]) -> None:
-        """Take back races that were asked for and not begun: those of the first pass go first."""
-        waiting = sorted([*races, *self._waiting], key=lambda race: race.id.pass_number)
-        self._waiting = deque(waiting)
+        """Take back races that were asked for and not begun: they come first again."""
+        self._waiting.extendleft(reversed(races))
 
     def tell(self, race: Race, outcome: Outcome) -> None:
         """Take in what a race brought; the last one of a round decides it.

@@ -252,6 +252,12 @@ def read_journal(path: str | Path) -> Recorded:
     return recorded
 
 
+def read_header(path: Path) -> Header:
+    """Return what the first line of a whole journal says; the others are not read."""
+    with path.open("rb") as file:
+        return recorded_from(decoded(file.readline()), []).header
+
+
 class RacesOnDisk(Sequence[RaceRecord]):
     """The races of a journal in their order, each read when it is asked for.
 

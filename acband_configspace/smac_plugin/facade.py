@@ -456,7 +456,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         config : Configuration | Mapping[str, Any]
             Or its values, as they come out of a file.
         instances : Sequence[str] | None
-            The scenario's by default; without any, fresh seeds.
+            The scenario's by default; without any, fresh seeds. A target function must take the
+            argument ``instance`` if there are any.
         seed : int | None
             What the seeds of the runs are drawn from; the scenario's by default.
         """

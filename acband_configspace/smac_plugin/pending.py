@@ -384,8 +384,8 @@ class RaceCallback(Callback):
                     hook(smbo, incumbent)
 
     def _stop_needless(self, smbo: SMBO) -> None:
-        if self._intensifier.settings.memory:  # it decides rounds on all their races
+        if not self._intensifier.started or not self._intensifier.engine.drops_races:
             return
-        if self._intensifier.started and isinstance(smbo._runner, RaceRunner):
+        if isinstance(smbo._runner, RaceRunner):
             for race in self._intensifier.pending.pop_needless():
                 smbo._runner.cancel(race)

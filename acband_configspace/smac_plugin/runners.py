@@ -94,7 +94,7 @@ def required_arguments(scenario: Scenario) -> tuple[str, ...]:
 def check_arguments(target: object, names: Iterable[str]) -> None:
     """Refuse a function that does not take what it will be called with.
 
-    What else may run trials, a command or a runner of the user's own, is given all there is.
+    A command is given all there is, and a runner of the user's own knows itself what to pass on.
     """
     if not callable(target) or isinstance(target, AbstractRunner):
         return

@@ -17,7 +17,7 @@ from smac.runhistory.runhistory import RunHistory
 from smac.scenario import Scenario
 
 from acband_configspace.core.instances import InstanceKey
-from acband_configspace.runlog.journal import JOURNAL, read_journal
+from acband_configspace.runlog.journal import JOURNAL, read_header, read_journal
 from acband_configspace.runlog.words import counted
 from acband_configspace.running import Clock
 from acband_configspace.smac_plugin.configurations import from_json, name_of_values
@@ -88,9 +88,11 @@ def earlier_results(
 def source_name(source: WarmStart, trials: Sequence[ToldTrial]) -> str:
     """Return a text that tells warm starts apart, given the results that are taken of this one.
 
-    The run of a directory may grow meanwhile: it stays the same source.
+    A run of ours stays the same source though it may grow meanwhile, or be moved.
     """
-    return str(Path(source).resolve()) if isinstance(source, (str, Path)) else _digest(trials)
+    if isinstance(source, (str, Path)) and (journal := Path(source) / JOURNAL).is_file():
+        return f"the run begun at {read_header(journal).started!r}"
+    return _digest(trials)
 
 
 def _digest(trials: Sequence[ToldTrial]) -> str:

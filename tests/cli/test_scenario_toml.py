@@ -98,6 +98,10 @@ def test_parameters_are_written_in_the_order_of_their_table(tmp_path: Path) -> N
     ("name", "described"),
     [
         ("p.pcs", "z {a,b}[a]\ny [1,9][5]i\nx [0,1][0.5]\ny | z in {b}\n"),
+        (
+            "new.pcs",
+            "z categorical {a,b} [a]\ny integer [1,9] [5]\nx real [0,1] [0.5]\ny | z == b\n",
+        ),
         ("parameters.txt", 'z "" c (a, b)\ny "" i (1, 9) | z == "b"\nx "" r (0, 1)\n'),
     ],
 )

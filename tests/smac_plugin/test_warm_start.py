@@ -212,6 +212,7 @@ def test_a_run_goes_on_though_its_source_has_grown_meanwhile(
     before = second(30)
     before.optimize()
     first(200).optimize()
+    source = source.rename(tmp_path / "elsewhere")
     again = second(60)
     assert again.scenario.output_directory == before.scenario.output_directory
     assert again.intensifier.n_races >= before.intensifier.n_races > 0

@@ -15,8 +15,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from distributed import SpecCluster, Status
-
 from acband_configspace.core.checks import real_number, whole_number
 from acband_configspace.core.ends import End
 from acband_configspace.errors import NoWorkersError, SchedulerLostError
@@ -44,8 +42,6 @@ MOST_LOSSES = 3
 #: of the usual size, so that it need not wait for us. Longer ones are better kept for whoever is
 #: free first.
 LOOK_AHEAD_BELOW = 1.0
-#: Seconds after which even a wait without end has one, if no worker is on its way.
-DESERTED_SECONDS = 300.0
 
 
 @dataclass
@@ -90,9 +86,7 @@ class RaceCluster:
     cutoff, memory_limit_mb, clock, grace, shared
         As for a race track.
     worker_timeout : float
-        Seconds to wait for workers when there are none. Infinity: for as long as one may come. A
-        cluster that the client was made with is known to have none left, neither queued nor alive,
-        and then the wait ends after five minutes.
+        Seconds to wait for workers when there are none.
 
     Raises
     ------
@@ -114,17 +108,15 @@ class RaceCluster:
         worker_timeout: float = 300.0,
     ) -> None:
         racers = whole_number("racers", racers, at_least=1)
-        timeout = real_number("worker_timeout", worker_timeout)
-        if not timeout >= 0:
+        if not real_number("worker_timeout", worker_timeout) >= 0:
             raise ValueError(f"worker_timeout must not be negative but got {worker_timeout!r}")
         self._limits = TrackLimits(cutoff, memory_limit_mb, clock, grace)
         self._target = target
         self._shared = shared
-        self._worker_timeout = timeout
+        self._worker_timeout = worker_timeout
         self._run = f"acband-{uuid.uuid4().hex[:12]}"
         settings = settings_for(target, shared, self._limits)
         self._client = ClusterClient(client, RacePlugin(self._run, settings))
-        self._made_with: object = client.cluster
         self._placement = Placement(racers)
         self._last_look = -math.inf
         self._unused_since: float | None = None
@@ -234,7 +226,7 @@ class RaceCluster:
             self._check_unused()
 
     def _check_unused(self) -> None:
-        """Wait for workers, if no race is running and none can be sent; give up if none comes."""
+        """Wait for workers, but not for ever, if no race is running and none can be sent."""
         can_run = bool(self._sent or self._placement.slots)
         is_retry = self._unused_since is not None and not self._placement.has_trusted
         if can_run and is_retry and self._waiting:
@@ -248,33 +240,17 @@ class RaceCluster:
         if self._unused_since is None:
             self._unused_since = now
             logger.warning(
-                "The Dask cluster has no worker that can run a race. Waiting %s.%s",
-                f"up to {self._worker_timeout:g} seconds for one"
-                if math.isfinite(self._worker_timeout)
-                else "until there is one, for as long as that takes: Ctrl-C ends the wait",
+                "The Dask cluster has no worker that can run a race. Waiting up to %s seconds "
+                "for one.%s",
+                self._worker_timeout,
                 self._unfit_workers(),
             )
-        is_deserted = math.isinf(self._worker_timeout) and self._is_deserted()
-        patience = DESERTED_SECONDS if is_deserted else self._worker_timeout
-        if now - self._unused_since >= patience:
-            why = ", and none is on its way" if is_deserted else " (worker_timeout)"
+        if now - self._unused_since >= self._worker_timeout:
             raise NoWorkersError(
-                f"the Dask cluster has had no worker for {patience:g} seconds{why}. Everything so "
-                "far is saved: start the script again when there are workers, and it continues."
-                f"{self._unfit_workers()}"
+                f"the Dask cluster has had no worker for {self._worker_timeout} seconds "
+                "(worker_timeout). Everything so far is saved: start the script again when there "
+                f"are workers, and it continues.{self._unfit_workers()}"
             )
-
-    def _is_deserted(self) -> bool:
-        """Return whether it is known that no worker is on its way that could run a race.
-
-        A cluster that was made here has its jobs, queued or running, until their workers are lost;
-        it starts no others in their place. Of any other cluster nothing is known.
-        """
-        if not isinstance(self._made_with, SpecCluster):
-            return False
-        workers: Any = self._made_with.workers
-        n_alive = sum(one.status in (Status.running, Status.paused) for one in [*workers.values()])
-        return n_alive <= len(self._placement.unfit)
 
     def _unfit_workers(self) -> str:
         return "".join(
