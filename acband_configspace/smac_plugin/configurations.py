@@ -110,6 +110,8 @@ class Configurations:
 
     def _draw_one(self, known: KnownBest) -> bool:
         """Add one, proposed or uniform; return whether there was one left to add."""
+        if self._exhausted:
+            return False
         n, share = len(self), self._uniform_share
         is_uniform = math.floor(n * share) > math.floor((n - 1) * share)
         if not is_uniform and self._add_proposed(known):
@@ -126,13 +128,16 @@ class Configurations:
 
     def _add_proposed(self, known: KnownBest) -> bool:
         assert self._proposals is not None
+        if isinstance(self._proposals, Learned):
+            candidates = self._proposals.candidates(self._drawn, known)
+            return any(self._add(child, name_of_values(child)) for child in candidates)
         proposed = self._proposals.propose(self._drawn, known)
         if proposed is None:
             return False
         if not isinstance(proposed, Configuration):
             raise TypeError(f"proposals must propose a Configuration but got {proposed!r}")
         proposed = in_space(self._space, proposed, what="proposals")
-        if not isinstance(self._proposals, (Learned, FromSelector)):  # they check it themselves
+        if not isinstance(self._proposals, FromSelector):  # ConfigSpace's own
             _check_allowed(proposed)
         return self._add(proposed, name_of_values(proposed))
 

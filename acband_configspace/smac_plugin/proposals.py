@@ -16,7 +16,8 @@ What was tried, with figures, and what was of no use: examples/TRIED.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, Protocol
 
@@ -29,6 +30,8 @@ from ConfigSpace.hyperparameters import (
     IntegerHyperparameter,
     NumericalHyperparameter,
     OrdinalHyperparameter,
+    UniformFloatHyperparameter,
+    UniformIntegerHyperparameter,
 )
 from smac.main.config_selector import ConfigSelector
 from smac.main.exceptions import ConfigurationSpaceExhaustedException
@@ -138,9 +141,7 @@ class Learned:
         )
         sizes = np.array([float(p.size) for p in self._parameters])
         self._lasts = np.where(self._is_order, sizes - 1.0, 1.0)
-        # A shorter step would leave an integer where it is.
-        is_integer = [isinstance(p, IntegerHyperparameter) for p in self._parameters]
-        self._least_moves = np.where(is_integer, 1.0 / sizes, 0.0)
+        self._widths = np.array(list(map(_width, self._parameters)))
         self._model: RankModel | None = None
         self._fitted_to: KnownBest | None = None
         self._n_looked_at = 0
@@ -149,15 +150,33 @@ class Learned:
         self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
         """Return what promises most of some changes of the best, None if the space allows none."""
-        with _threads().limit(limits=1, user_api="blas"):
-            return self._propose(configurations, known)
+        return next(self.candidates(configurations, known), None)
 
-    def _propose(
+    def candidates(
         self, configurations: Sequence[Configuration], known: KnownBest
-    ) -> Configuration | None:
+    ) -> Iterator[Configuration]:
+        """Yield what the space allows of some changes of the best, what promises most first.
+
+        One may have been drawn before: where values are few, a change may not change anything.
+        """
         best = [configurations[number] for number in known.best if number < len(configurations)]
         if not best or not self._free.any():
-            return None
+            return
+        with _threads().limit(limits=1, user_api="blas"):
+            vectors, parents = self._ranked(configurations, best, known)
+        for vector, parent in zip(vectors, parents, strict=True):
+            child = self._valid(vector)
+            if child is not None:
+                child.origin = self._origin(parent)
+                yield child
+
+    def _ranked(
+        self,
+        configurations: Sequence[Configuration],
+        best: Sequence[Configuration],
+        known: KnownBest,
+    ) -> tuple[Floats, list[Configuration | None]]:
+        """Return vectors, what promises most first, and what each is a change of."""
         if self._fitted_to is not known:
             self._fitted_to, self._model = known, self._fit(configurations, known)
             self._n_looked_at = 0
@@ -165,21 +184,21 @@ class Learned:
         ranks = np.minimum(random.geometric(BEST_SHARE, N_CHANGES) - 1, len(best) - 1)
         parents = np.array([configuration.get_array() for configuration in best])[ranks]
         children = self._changed(parents, known.pass_number, random)
-        order: Sequence[int] = range(N_CHANGES)
+        changed = [best[rank] for rank in ranks]
         if self._model is None:
-            children = self._allowed(children)
-        else:
-            children = self._allowed(np.vstack([children, self._anywhere(random)]))
-            self._believe(self._model, configurations, known)
-            promises = self._model.promise(self._places(children))
-            order = np.argsort(-promises, kind="stable").tolist()
-        for index in order:
-            child = self._valid(children[index])
-            if child is not None:
-                near = best[ranks[index]].config_id or "the default" if index < N_CHANGES else None
-                child.origin = f"AC-Band: near {near}" if near else "AC-Band: chosen by the model"
-                return child
-        return None
+            return self._allowed(children), [*changed]
+        children = self._allowed(np.vstack([children, self._anywhere(random)]))
+        self._believe(self._model, configurations, known)
+        order = np.argsort(-self._model.promise(self._places(children)), kind="stable")
+        return children[order], [changed[n] if n < N_CHANGES else None for n in order]
+
+    def _origin(self, parent: Configuration | None) -> str:
+        if parent is None:
+            return "AC-Band: chosen by the model"
+        if parent.config_id is not None:
+            return f"AC-Band: near {parent.config_id}"
+        is_default = dict(parent) == dict(self._space.get_default_configuration())
+        return f"AC-Band: near {'the default' if is_default else 'one not yet raced'}"
 
     def _believe(
         self, model: RankModel, configurations: Sequence[Configuration], known: KnownBest
@@ -206,8 +225,8 @@ class Learned:
         chosen = (random.rand(*shape) < self._probability) & self._free
         one = random.choice(np.flatnonzero(self._free), len(parents))
         chosen[np.arange(len(parents)), one] |= ~chosen.any(axis=1)
-        moves = random.normal(size=shape) * step * self._lasts
-        least = np.where(chosen, self._least_moves, 0.0)
+        moves = random.normal(size=shape) * step * self._lasts * self._widths
+        least = np.where(chosen, self._least_moves(parents, np.sign(moves)), 0.0)
         moves = np.sign(moves) * np.maximum(np.abs(moves), least)
         moves = np.where(self._is_order, np.sign(moves) * np.ceil(np.abs(moves)), moves)
         # Orders stay as categories do: a step of theirs is never small.
@@ -224,6 +243,22 @@ class Learned:
                 drawn = parameter.sample_vector(len(parents), seed=random)
                 children[:, index] = np.where(anew, drawn, children[:, index])
         return children
+
+    def _least_moves(self, parents: Floats, directions: Floats) -> Floats:
+        """Return how far integers are from the next ones: a shorter step would leave them there.
+
+        On a logarithmic scale small integers are far apart. Beyond a bound a step is reflected.
+        """
+        least = np.zeros(parents.shape)
+        for index, parameter in enumerate(self._parameters):
+            if isinstance(parameter, IntegerHyperparameter):
+                places = np.nan_to_num(parents[:, index], nan=0.5)  # what is inactive is drawn anew
+                values = parameter.to_value(places)
+                steps = directions[:, index].astype(np.int64)
+                is_beyond = (values + steps < parameter.lower) | (values + steps > parameter.upper)
+                neighbours = values + np.where(is_beyond, -steps, steps)
+                least[:, index] = np.abs(parameter.to_vector(neighbours) - places)
+        return least
 
     def _allowed(self, vectors: Floats) -> Floats:
         """Return the nearest vectors that the space can have, without what is inactive."""
@@ -259,7 +294,7 @@ class Learned:
     @cached_property
     def _place_parameters(self) -> list[int]:
         """Which parameter each column of places belongs to: lengths are of parameters."""
-        columns = list(range(int((~self._is_category).sum())))
+        columns = list(range(int((~self._is_category & self._free).sum())))
         for number, index in enumerate(np.flatnonzero(self._is_category & self._free)):
             columns += [len(self._parameters) + number] * int(self._parameters[index].size)
         return [int(number) for number in np.unique(columns, return_inverse=True)[1]]
@@ -270,7 +305,7 @@ class Learned:
         Two categories are as far apart as two numbers at seven tenths of their range; what is
         inactive lies in the middle.
         """
-        numbers = np.nan_to_num(vectors / self._lasts, nan=0.5)[:, ~self._is_category]
+        numbers = np.nan_to_num(vectors / self._lasts, nan=0.5)[:, ~self._is_category & self._free]
         parts = [numbers]
         for index in np.flatnonzero(self._is_category & self._free):
             size = int(self._parameters[index].size)
@@ -309,5 +344,16 @@ def _looked_at(known: KnownBest, n: int) -> list[int]:
 
 def _is_category(parameter: Hyperparameter[Any, Any]) -> bool:
     """Return whether values are drawn anew, and not stepped to: of two, none is between."""
-    ordinal = isinstance(parameter, OrdinalHyperparameter)
-    return isinstance(parameter, CategoricalHyperparameter) or (ordinal and parameter.size <= 2)
+    has_steps = isinstance(parameter, (OrdinalHyperparameter, IntegerHyperparameter))
+    return isinstance(parameter, CategoricalHyperparameter) or (has_steps and parameter.size <= 2)
+
+
+def _width(parameter: Hyperparameter[Any, Any]) -> float:
+    """Return how wide a number's prior is, compared with a uniform one: steps are as wide."""
+    has_prior = isinstance(parameter, NumericalHyperparameter) and not isinstance(
+        parameter, (UniformFloatHyperparameter, UniformIntegerHyperparameter)
+    )
+    if not has_prior or parameter.size <= 1:
+        return 1.0
+    drawn = parameter.sample_vector(1000, seed=np.random.RandomState(0))
+    return min(1.0, float(np.std(drawn)) * math.sqrt(12.0))

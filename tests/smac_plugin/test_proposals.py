@@ -199,21 +199,68 @@ def test_orders_of_two_values_are_changed_too() -> None:
         # However small steps have become, an integer that is to change does so.
         Integer("level", (0, 2), default=0),
         Integer("level", (0, 2), default=1),
+        Integer("level", (0, 1), default=0),
+        Integer("level", (0, 1), default=1),
+        Integer("level", (1, 2), default=2, log=True),
+        # Its neighbour is a tenth of the range away.
+        Integer("level", (1, 2000), default=1, log=True),
     ],
 )
+@pytest.mark.parametrize("racing", [True, False])
 def test_what_has_few_values_keeps_them_mostly_but_not_always(
-    parameter: Hyperparameter[Any, Any],
+    racing: bool, parameter: Hyperparameter[Any, Any]
 ) -> None:
     space = ConfigurationSpace()
     space.add(parameter, *[Float(f"x{i}", (0.0, 1.0)) for i in range(9)])
     default = space.get_default_configuration()
     configurations = Configurations(
-        space, [default], seed=3, proposals=Learned(space, seed=3, racing=True)
+        space, [default], seed=3, proposals=Learned(space, seed=3, racing=racing)
     )
-    n = configurations.draw(300, partial(KnownBest, 40, (0,)))
+    n = configurations.draw(400, partial(KnownBest, 40, (0,)))
     near = [c for c in map(configurations.__getitem__, range(n)) if "near" in str(c.origin)]
-    assert len(near) > 100
-    assert 0.1 < sum(c["level"] != default["level"] for c in near) / len(near) < 0.5
+    assert {c.origin for c in near} == {"AC-Band: near the default"}
+    assert len(near) > 150
+    assert 0.06 < sum(c["level"] != default["level"] for c in near) / len(near) < 0.6
+
+
+def test_what_was_drawn_before_is_not_proposed_again() -> None:
+    """One in four changes of ten switches changes none of them."""
+    space = ConfigurationSpace()
+    space.add([Categorical(f"switch{i}", ["on", "off"]) for i in range(10)])
+    configurations = Configurations(
+        space, [space.get_default_configuration()], seed=0, proposals=Learned(space, seed=0)
+    )
+    assert configurations.draw(200, partial(KnownBest, 2, (0,))) == 200
+    is_uniform = ["uniform" in str(configurations[number].origin) for number in range(200)]
+    assert [number for number in range(1, 200) if is_uniform[number]] == [*range(4, 200, 4)]
+
+
+def test_where_the_space_is_used_up_nothing_is_proposed() -> None:
+    answering = Answering(uniform_share=0)
+    configurations = Configurations(
+        ConfigurationSpace({"x": ["a", "b"]}), [], seed=0, proposals=answering
+    )
+    assert configurations.draw(10) == 2
+    n_asked = len(answering.asked)
+    assert configurations.draw(10) == 2
+    assert len(answering.asked) == n_asked
+
+
+def test_steps_are_as_wide_as_the_prior_of_a_number() -> None:
+    space = ConfigurationSpace()
+    space.add(Float("x", (0.0, 1.0), distribution=Normal(0.3, 0.02), default=0.3))
+    space.add(Integer("n", (0, 10_000), distribution=Beta(200, 200), default=5000))
+    space.add([Float(f"y{i}", (0.0, 1.0), default=0.5) for i in range(3)])
+    configurations = Configurations(
+        space, [space.get_default_configuration()], seed=0, proposals=Learned(space, seed=0)
+    )
+    n = configurations.draw(100, partial(KnownBest, 1, (0,)))
+    near = [c for c in map(configurations.__getitem__, range(1, n)) if "near" in str(c.origin)]
+    assert {0.2 < c["x"] < 0.4 for c in near} == {True}
+    assert {4000 < c["n"] < 6000 for c in near} == {True}
+    for name, least in (("x", 30), ("n", 30), ("y0", 30)):
+        assert len({c[name] for c in near}) > least
+    assert np.std([c["y0"] for c in near]) > 0.05
 
 
 def test_bad_regions_are_not_forgotten_in_a_long_run() -> None:
