@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -46,7 +47,7 @@ from compare_irace import run_irace
 from compare_jobs import CUTOFF, JOBS, PAR, Job
 from compare_methods import Run, Task, plain, run_acband, run_optuna, run_smac
 from compare_ramparils import run_ramparils
-from compare_tables import LOOKS, JobResult, MethodResult, draw, table, write_csv
+from compare_tables import LOOKS, JobResult, MethodResult, draw, left_out, table, write_csv
 from smac import (
     AlgorithmConfigurationFacade,
     HyperbandFacade,
@@ -187,14 +188,27 @@ def compare(job_name: str, arguments: argparse.Namespace) -> JobResult | None:
                 runs[name][seed] = run
             elif run is not None:
                 failures[name].append(run)
-    absent |= {n: [*failures[n], "not run yet"][0] for n, some in runs.items() if not some}
+    absent |= {n: in_short(failures[n]) or "not run yet" for n, some in runs.items() if not some}
+    reasons = {METHODS[name].title: why for name, why in absent.items()}
     took_part = {name: some for name, some in runs.items() if some}
     if not took_part:
-        print(f"{job.title}: left out, nothing was run")
+        said = [f"\n{job.title}: left out, no method has a result", *left_out(reasons)]
+        print("\n".join(said), flush=True)
         return None
     result = tested(job_name, took_part, failures, arguments)
-    print(table(result, {METHODS[name].title: why for name, why in absent.items()}), flush=True)
+    print(table(result, reasons), flush=True)
     return result
+
+
+def in_short(failures: Sequence[str]) -> str:
+    """Return each reason once, with its seed, or with the number of seeds that share it."""
+    alike: dict[str, list[str]] = {}
+    for why in failures:
+        alike.setdefault(re.sub(r"seed \d+", "", why, count=1), []).append(why)
+    return "; ".join(
+        some[0] if len(some) == 1 else re.sub(r"seed \d+", f"{len(some)} seeds", some[0], count=1)
+        for some in alike.values()
+    )
 
 
 def limits(job: Job, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -19,7 +19,8 @@ LOOKS = (0.125, 0.25, 0.5, 1.0)
 ENOUGH = 0.95
 #: Machines whose times for the same work differ by a smaller factor count as equally fast.
 EQUAL_SPEED = 1.1
-#: Where the standard error of a mean is a larger share of it, a few runs make up the mean, and
+#: Where the standard error over runs is a larger share of a mean, a few runs make up the mean;
+#: where that over test instances is a larger share of a ratio, a few of them make up the ratio.
 #: Welch's interval of its logarithm would be far from the truth.
 LARGEST_ERROR = 0.2
 
@@ -93,7 +94,8 @@ def ratio_interval(a: Floats, b: Floats) -> tuple[float, float, float]:
 
     Rows are seeds, columns are test instances; both are taken to be drawn at random, the instances
     for both together. By Welch's t on the logarithm: a bootstrap of five seeds is too narrow. Of a
-    single seed, and where a few runs make up a mean, nothing can be said of others.
+    single seed, and where a few runs make up a mean, or a few instances the ratio, nothing can be
+    said of others.
     """
     ratio = float(a.mean() / b.mean()) if b.mean() else np.nan
     if len(a) < 2 or len(b) < 2:
@@ -106,6 +108,8 @@ def ratio_interval(a: Floats, b: Floats) -> tuple[float, float, float]:
         variances = np.array([np.var(values, ddof=1) / len(values) for values in varying])
         if not np.sqrt(variances).max() <= LARGEST_ERROR:  # not a number, if costs are 0
             return ratio, np.nan, np.nan
+        if not variances.any():  # nothing varies, and there are no degrees of freedom
+            return ratio, ratio, ratio
         degrees = np.array([len(values) - 1 for values in varying])
         n_degrees = variances.sum() ** 2 / (variances**2 / degrees).sum()
         reach = np.exp(stats.t.ppf(0.975, n_degrees) * np.sqrt(variances.sum()))
@@ -134,13 +138,18 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
             f"{np.mean([run.n_trials for run in runs]):8.0f}"
             f"{np.mean([run.elapsed for run in runs]):7.1f} s{max(0.0, own):8.1f} s"
         )
-    lines += [f"{title:30} left out: {why}" for title, why in absent.items()]
+    lines += left_out(absent)
     cost = f"PAR{PAR:g} of CPU seconds, cutoff {CUTOFF:g} s; " if result.timed else ""
     lines.append(
         f"Means over seeds, ± standard deviation; {cost}{result.n_tested} test instances; "
         "own time: time the workers were idle."
     )
     return "\n".join([*lines, *_notes(result), *_ratios(methods), *_earlier(result, methods)])
+
+
+def left_out(absent: Mapping[str, str]) -> list[str]:
+    """Return a line for each method that is not in a table: why it is not."""
+    return [f"{title:30} left out: {why}" for title, why in absent.items()]
 
 
 def _ratios(methods: Sequence[MethodResult]) -> Iterator[str]:
@@ -158,8 +167,8 @@ def _ratios(methods: Sequence[MethodResult]) -> Iterator[str]:
             cells += f"{f'{ratio:.3f}' + (f' ({low:.3f}–{high:.3f})' if low == low else ''):>30}"
         yield f"{rival.title:31}{cells}"
     yield (
-        "In brackets: 95 % intervals, by Welch's t; none where there is one run only, or where a "
-        "few runs make up the mean."
+        "In brackets: 95 % intervals, by Welch's t; none where there is one run only, where a few "
+        "runs make up the mean, or where a few test instances make up the ratio."
     )
 
 
