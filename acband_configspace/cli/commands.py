@@ -127,8 +127,10 @@ MOVED = argument(
         nargs="?",
         const="normal",
         metavar="PARTITION",
-        help="start --workers Dask workers as SLURM jobs in this partition (normal), and wait for "
-        "as long as they are queued; their time limit is that of dask-jobqueue's configuration",
+        help="start --workers Dask workers as SLURM jobs in this partition (normal), and wait as "
+        "long as all of them are queued; once one has started, five minutes without any worker end "
+        "the run, which continues when it is started again; the jobs' time limit is that of "
+        "dask-jobqueue's configuration",
     ),
     argument("--quiet", action="store_true", help="print the result only"),
 )
@@ -173,11 +175,7 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
             print(str(facade.schedule).splitlines()[0], flush=True)
         try:
             if arguments.slurm and not _is_over(facade):
-                if not arguments.quiet:
-                    print("Waiting for SLURM to start a job (see squeue) …", flush=True)
-                # For as long as it takes: who gives up loses their place in the queue. The run's
-                # own clock does not go on meanwhile.
-                client.wait_for_workers(1)
+                _await_slurm(client.cluster, quiet=arguments.quiet)
             incumbent = facade.optimize()
         except KeyboardInterrupt:
             again = ["acband", *(word for word in arguments.words if word != "--fresh")]
@@ -195,6 +193,15 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
 def _is_over(facade: Any) -> bool:
     """Return whether nothing is left to be run."""
     return facade.intensifier.finished is not None or facade.optimizer.budget_exhausted
+
+
+def _await_slurm(cluster: Any, *, quiet: bool) -> None:
+    """Wait for the first of SLURM's jobs; the run's own clock does not go on meanwhile."""
+    from acband_configspace.cli.slurm import await_worker
+
+    if not quiet:
+        print("Waiting for SLURM to start a job (see squeue) …", flush=True)
+    await_worker(cluster)
 
 
 def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output: Path) -> None:
@@ -251,20 +258,18 @@ def _cluster(arguments: argparse.Namespace, *, cores: int, limit_mb: int | None)
     if find_spec("dask_jobqueue") is None:
         raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
     import dask
-    from dask_jobqueue.slurm import SLURMCluster
 
-    from acband_configspace.smac_plugin.runners import interrupt_on_ctrl_c
+    from acband_configspace.cli.slurm import slurm_cluster
 
     configured = dask.config.get("jobqueue.slurm.memory", default=None)
     memory = job_memory(cores, limit_mb=limit_mb, configured=configured)
+    jobs = arguments.workers or 1
     # Each job is one worker with room for one race, or one trial.
     with (
-        interrupt_on_ctrl_c(),
-        SLURMCluster(queue=arguments.slurm, cores=cores, processes=1, memory=memory) as cluster,
+        slurm_cluster(arguments.slurm, jobs=jobs, cores=cores, memory=memory) as cluster,
+        Client(cluster) as client,
     ):
-        cluster.scale(jobs=arguments.workers or 1)
-        with Client(cluster) as client:
-            yield client
+        yield client
 
 
 @command(SCENARIO, WORKERS, SEED)

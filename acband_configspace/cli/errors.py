@@ -26,9 +26,10 @@ EXIT_CODES = """exit codes:
   0    done
   1    the target does not work, or no trial has finished; check has found a problem
   2    a file or an option is not what it must be
-  3    the directory holds another run, or one that another process has open
+  3    the directory holds another run, or one that another process has open or has changed
   4    the target said ABORT
-  5    the cluster is gone, or had no workers for too long; started again, the run continues
+  5    the cluster is gone, takes no jobs, or had no workers for too long; started again, the run
+       continues
   130  interrupted (143: by SIGTERM); started again, the run continues
 """
 

@@ -120,7 +120,11 @@ def _exit_code(error: Exception) -> ExitCode | None:
 
     codes: dict[type[Exception] | tuple[type[Exception], ...], ExitCode] = {
         (InputError, NoRunError): ExitCode.BAD_INPUT,
-        (errors.RunDiffersError, errors.RunInUseError): ExitCode.RUN_IN_THE_WAY,
+        (
+            errors.RunDiffersError,
+            errors.RunInUseError,
+            errors.JournalError,  # another process has gone on with it meanwhile
+        ): ExitCode.RUN_IN_THE_WAY,
         (errors.FirstRaceCrashedError, NothingFoundError): ExitCode.TARGET_FAILS,
         (errors.NoWorkersError, errors.SchedulerLostError): ExitCode.CLUSTER_LOST,
         TargetAborted: ExitCode.ABORTED,

@@ -470,8 +470,7 @@ def _dot(run: Run, name: str, group: PlayedGroup, n: int, x: float, y: float) ->
     else:
         kind, what = "out", "is out"
     kind = "incumbent" if n == run.incumbent and kind != "out" else kind
-    n_races = counted(group.n_races, "race")
-    record = f"won {won} of {n_races}" if len(group.members) > 1 else f"ran {n_races} alone"
+    record = f"won {won} of {counted(group.n_races, 'race')}" if group.n_races else "ran alone"
     return Dot(x, y, kind, f"{name}: {run.label(n)} {record}, {what}")
 
 

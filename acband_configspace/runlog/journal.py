@@ -166,6 +166,16 @@ class Journal:
         if self._paused:
             self._resume()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the run is ours now, and nobody else can write to it."""
+        return self._descriptor is not None
+
+    def check(self) -> None:
+        """Raise an error if the file that is open is no longer the journal of this run."""
+        if self._descriptor is not None:
+            self._check_file(self._descriptor)
+
     def __del__(self) -> None:
         self._close_file()
 

@@ -25,9 +25,10 @@ class PlayedGroup:
 
     members: tuple[int, ...]
     wins: tuple[int, ...]
-    """Races won, in the order of the members."""
+    """Races won against others, in the order of the members."""
     n_races: int
-    """Races that are over."""
+    """Races of several that are over: who races alone, because the others' results are known, or
+    there are none, wins nothing."""
     survivors: tuple[int, ...] | None
     """Who goes on, None as long as that is open."""
 
@@ -325,8 +326,9 @@ def _groups(draft: _RoundInProgress, later: set[int] | None) -> tuple[PlayedGrou
     wins: Counter[tuple[int, int | None]] = Counter()
     n_races: Counter[int] = Counter()
     for race in draft.races:
-        wins[race.id.group, race.winner] += 1
-        n_races[race.id.group] += 1
+        if len(race.racers) > 1:
+            wins[race.id.group, race.winner] += 1
+            n_races[race.id.group] += 1
     return tuple(
         PlayedGroup(
             members=tuple(members),

@@ -184,7 +184,7 @@ def _epoch_rows(run: Run) -> list[Row]:
 def _last_score(epoch: PlayedEpoch) -> str:
     for round_ in reversed(epoch.rounds):
         for group in round_.groups:
-            if epoch.winner in group.members and len(group.members) > 1:
+            if epoch.winner in group.members and group.n_races:
                 won = group.wins[group.members.index(epoch.winner)]
                 return f"{won:,} of {group.n_races:,}"
     return "–"

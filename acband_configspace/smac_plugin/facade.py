@@ -127,7 +127,8 @@ class ACBandFacade(RandomFacade):
         error stream is a terminal, and no such callback is given.
     test_instances : list of str | None
         The incumbent and the default are run on them at the end, and compared: see
-        ``test_results``. A function must take the argument ``instance`` then.
+        ``test_results``. A function must take the argument ``instance`` then, which is None while
+        it is trained if the scenario has no instances.
     test_share : float | None
         Instead of ``test_instances``: the share of the scenario's instances to hold back for it.
     warm_start : run directory | RunHistory | list of (config, instance, seed, cost) | None

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -60,6 +61,7 @@ from acband_configspace.smac_plugin.trial_values import (
     as_record,
     as_value,
     check_told,
+    cost_of,
     end_of,
 )
 from acband_configspace.smac_plugin.validation import Validation, idle_runner, validate
@@ -132,18 +134,14 @@ class ACBandOptimizer(SMBO):
         self._hand_out_again()  # SMAC stops at n_trials before their turn comes again
         self._running_since = time.monotonic()
         self._limit_waits(lambda: self.remaining_walltime)
-        is_there = True
         try:
             with said_once():
                 return super().optimize(data_to_scatter=data_to_scatter)
         except FirstRaceCrashedError:
             self._all_crashed = True
             raise
-        except RunDirectoryGoneError:
-            is_there = False  # what may be in its place is somebody else's
-            raise
         finally:
-            self._leave(save=is_there and not self._all_crashed)
+            self._leave(save=not self._all_crashed)
 
     def _leave(self, *, save: bool) -> None:
         """Let go of all that ``optimize`` had: trials that run, and the run itself."""
@@ -155,6 +153,8 @@ class ACBandOptimizer(SMBO):
         if isinstance(self._runner, RaceRunner):
             self._runner.close()  # what an interrupt left running is of no use
         self._hand_out_again()  # who goes on by ask and tell has never been given them
+        # SMAC takes only a run that has no trials left for one that is over.
+        self._finished = self._finished or self._acband.finished is not None
         try:
             if save:
                 self.save()  # with the results of races that are not over
@@ -278,10 +278,17 @@ class ACBandOptimizer(SMBO):
         return validation
 
     def save(self) -> None:
-        """Write SMAC's files, each in one piece; where they have no room, the run goes on."""
+        """Write SMAC's files, each in one piece, unless they are somebody else's by now.
+
+        Where they have no room, or no directory any more, the run goes on: its journal says so.
+        """
         try:
-            self._write_files()
-        except OSError as error:
+            if self._journal.is_open:
+                self._journal.check()
+                self._write_files()
+            else:
+                self._save_as_own()
+        except (OSError, JournalError, RunDirectoryGoneError, RunInUseError) as error:
             self._last_save = time.monotonic()
             logger.warning(
                 "SMAC's files could not be saved (%s). The journal of the run has all its races.",
@@ -391,8 +398,12 @@ class ACBandOptimizer(SMBO):
 
     def tested(self, verdict: Verdict) -> None:
         """Record how the incumbent compares with the default on test instances."""
-        with self._open_journal() as journal:
-            journal.add_note(VERDICT, **asdict(verdict))
+        try:
+            with self._open_journal() as journal:
+                journal.add_note(VERDICT, **asdict(verdict))
+        except (JournalError, RunDirectoryGoneError, RunInUseError) as error:
+            # It holds for this incumbent, whoever has gone on with the run meanwhile.
+            logger.warning("The result of the test is not recorded: %s", error)
 
     @contextmanager
     def _open_journal(self) -> Iterator[Journal]:
@@ -453,6 +464,7 @@ class ACBandOptimizer(SMBO):
                 with _nothing_collected():
                     self._restore(recorded)
         directory = self._scenario.output_directory
+        directory.mkdir(parents=True, exist_ok=True)
         write_whole(directory / "scenario.json", as_json(scenario_as_json(self._scenario)))
         write_whole(directory / "configspace.json", self._scenario.configspace.to_json)
         # Better refused now than after hours. A run history that is there already may be long,
@@ -524,11 +536,17 @@ class ACBandOptimizer(SMBO):
         """Return the results that were told before the first race."""
         space = self._scenario.configspace
         try:
-            told = [*recorded.identity.get(TOLD, []), *recorded.told]
-            return Told(ToldTrial.of_json(one, space) for one in told)
+            lines = [*recorded.identity.get(TOLD, []), *recorded.told]
+            told = Told(ToldTrial.of_json(one, space) for one in lines)
         except NONSENSE as error:
             what = f"makes no sense: what was told before the first race: {error!r}"
             raise JournalError(str(self._journal.path), 1, what) from error
+        if _warm_results(told) != _warm_results(self._warm):
+            logger.warning(
+                "warm_start has other results by now, but the run goes on with those that it began "
+                "with. Use overwrite=True to begin with the new ones."
+            )
+        return told
 
     def _restore_saved(self, *, unraced: bool) -> None:
         """Take in results that were saved and belong to no race that is over.
@@ -638,6 +656,10 @@ def _without_told(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in identity.items() if name != TOLD}
 
 
+def _warm_results(told: Iterable[ToldTrial]) -> Counter[tuple[InstanceKey, float]]:
+    return Counter((one.key, cost_of(one.value)) for one in told if one.warm)
+
+
 def _has_only_crashed(recorded: Recorded) -> bool:
     """Return whether every trial that was run crashed: the target may have been repaired since."""
     ends = (
@@ -656,8 +678,10 @@ def as_json(content: Any) -> Callable[[Path], object]:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file so that a reader, or a crash, never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file so that a reader, or a crash, never sees half of it.
+
+    Its directory must be there: one that was deleted during a run is not made again.
+    """
     # SMAC insists on the ending of the name.
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.json")
     try:

@@ -238,7 +238,7 @@ def how_it_stands(smbo: SMBO, *, interrupted: bool = True) -> str:
     progress = Progress.of(smbo)
     standing = progress.standing
     if standing is None:
-        leader = "No race is over yet, so there is no incumbent."
+        leader = "No trial has finished yet, so there is no incumbent."
     else:
         met = counted(standing.n_common, "common instance")
         compared = "" if standing.gain is None or standing.is_default else f" on {met}"

@@ -118,6 +118,8 @@ class SerialRunner(AbstractSerialRunner):
         check_arguments(target, required)
         super().__init__(scenario, list(required))
         self._target = target
+        instance = inspect.signature(target).parameters.get("instance")
+        self._asks_for_instance = instance is not None and instance.default is instance.empty
 
     def run(
         self,
@@ -131,7 +133,8 @@ class SerialRunner(AbstractSerialRunner):
         """Call the target; an exception is a crash."""
         known = {"instance": instance, "seed": seed}
         names = set(self._required_arguments)
-        if instance is not None:  # of a scenario without any, it may still be tested on some
+        # A scenario without any may still be tested on some.
+        if instance is not None or self._asks_for_instance:
             names.add("instance")
         arguments = {name: value for name, value in known.items() if name in names}
         # The target may change its configuration, but not ours.

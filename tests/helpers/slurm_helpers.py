@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 #: What Debian's packages slurm-wlm and munge bring.
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "squeue")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "scontrol", "squeue")
 
 CONFIGURATION = """\
 ClusterName=test
@@ -102,9 +102,21 @@ class Slurm:
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
         return done.stdout
 
+    def jobs(self) -> list[str]:
+        """Return the numbers of the jobs that wait or run."""
+        return self.call("squeue", "--noheader", "--format=%i").split()
+
     def running_jobs(self) -> list[str]:
         """Return the numbers of the jobs that run."""
         return self.call("squeue", "--noheader", "--states=RUNNING", "--format=%i").split()
+
+    def hold(self) -> None:
+        """Take jobs, but start none until :meth:`release`."""
+        self.call("scontrol", "update", "PartitionName=normal", "State=DOWN")
+
+    def release(self) -> None:
+        """Start jobs again, also those that wait."""
+        self.call("scontrol", "update", "PartitionName=normal", "State=UP")
 
     def close(self) -> None:
         """Cancel all jobs, then end the services."""

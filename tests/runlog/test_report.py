@@ -152,14 +152,21 @@ def test_wins_are_counted_among_the_races_with_others(directories: Path) -> None
         assert cells == [f"{len(own):,}", f"{n_won:,}", share]
 
 
-def test_a_group_of_one_is_not_said_to_win(directories: Path) -> None:
-    run = Run.load(directories / "racing")
+@pytest.mark.parametrize("kind", ["racing", "memory"])
+def test_who_runs_alone_is_not_said_to_win(kind: str, directories: Path) -> None:
+    """A group of one does, and who has company of which everything is known."""
+    run = Run.load(directories / kind)
     rounds = [round_ for epoch in shown_epochs(run) for round_ in epoch.rounds]
+    races = [race for round_ in rounds for race in round_.races]
+    assert {len(race.racers) > 1 for race in races} == {True, False}
     sizes = [len(group.members) for round_ in rounds for group in round_.groups]
-    tooltips = [dot.tooltip for dot in dot_chart(run).dots]
-    n_alone = sum(" alone, " in text for text in tooltips)
-    assert n_alone == sizes.count(1) > 0
-    assert sum(" won " in text for text in tooltips) == sum(sizes) - n_alone
+    tooltips = "\n".join(dot.tooltip for dot in dot_chart(run).dots)
+    won = re.findall(r" won (\d+) of (\d+) race", tooltips)
+    assert len(won) + tooltips.count(" ran alone, ") == sum(sizes)
+    n_won = sum(len(race.racers) > 1 and race.winner is not None for race in races)
+    assert sum(int(n) for n, _ in won) == n_won
+    if kind == "racing":
+        assert tooltips.count(" ran alone, ") == sizes.count(1) > 0
 
 
 def test_what_a_target_says_is_text_and_never_markup(directory: Path) -> None:

@@ -69,10 +69,12 @@ def test_more_workers_than_races(make_scenario: Callable[..., Scenario], tmp_pat
     assert many.runhistory.finished == 6
 
 
+@pytest.mark.parametrize("proposals", ["uniform", "learned"])
 @pytest.mark.parametrize("n_workers", [2, 8])
-def test_with_workers_it_does_the_same(n_workers: int, tmp_path: Path) -> None:
-    alone = quiet(a_scenario(tmp_path / "one"), noisy)
-    together = quiet(a_scenario(tmp_path / "more", n_workers=n_workers), noisy)
+def test_with_workers_it_does_the_same(n_workers: int, proposals: str, tmp_path: Path) -> None:
+    alone = quiet(a_scenario(tmp_path / "one"), noisy, proposals=proposals)
+    more = a_scenario(tmp_path / "more", n_workers=n_workers)
+    together = quiet(more, noisy, proposals=proposals)
     assert together.optimize() == alone.optimize()
     races = [without_times(races_of(facade.scenario)) for facade in (alone, together)]
     assert races[0] == races[1]

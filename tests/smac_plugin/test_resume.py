@@ -504,6 +504,31 @@ def test_who_leads_before_a_race_is_judged_leads_after_a_restart(
     assert start().intensifier.get_incumbent() == leader
 
 
+@pytest.mark.parametrize("proposals", ["uniform", "learned"])
+def test_a_racing_run_that_is_resumed_races_in_the_same_order(
+    proposals: str, tmp_path: Path
+) -> None:
+    """Passes overlap: what an earlier one still has to do goes before the groups of later ones."""
+
+    def start(name: str) -> ACBandFacade:
+        instances = [str(number) for number in range(20)]
+        scenario = a_scenario(tmp_path, name=name, n_trials=500, instances=instances)
+        return quiet(scenario, on_instance, racing=True, k=4, proposals=proposals)
+
+    for name, stops in (("usual", [400]), ("resumed", [80, 160, 240, 400])):
+        for n_told in stops:
+            facade = start(name)
+            while facade.runhistory.finished < n_told:
+                answer(facade, facade.ask())
+    usual, resumed = (
+        [(race.id, race.key, race.racers) for race in races_of(start(name).scenario)]
+        for name in ("usual", "resumed")
+    )
+    n_both = min(len(usual), len(resumed))
+    assert n_both > 80
+    assert usual[:n_both] == resumed[:n_both]
+
+
 def test_plans_say_how_often_the_limit_had_been_changed(tmp_path: Path) -> None:
     for n_trials, n_told in [(300, 60), (400, 150), (300, 260)]:
         names = [str(number) for number in range(20)]

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from targets import a_scenario, answer, noisy, quiet
+from targets import PAPER, a_scenario, answer, noisy, on_instance, quiet, result_of
 
 import acband_configspace
 from acband_configspace import ACBandFacade
 from acband_configspace.errors import JournalError, RunDirectoryGoneError, RunFinishedError
+from acband_configspace.smac_plugin import optimizer
 from acband_configspace.smac_plugin.optimizer import ACBandOptimizer
 
 ASK_AND_TELL = """
@@ -140,6 +141,54 @@ def test_a_finished_run_saves_what_a_process_that_was_killed_did_not(tmp_path: P
     assert saved(again) == 60
 
 
+@pytest.fixture(params=["seldom", "after each trial"])
+def saves(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let SMAC's files be saved as in a long run, or as in one of long trials."""
+    if request.param != "seldom":
+        monkeypatch.setattr(optimizer, "SAVE_INTERVAL", 0.0)
+        monkeypatch.setattr(optimizer, "SAVE_SHARE", 1e9)
+
+
+@pytest.mark.usefixtures("saves")
+def test_what_is_told_leaves_alone_what_somebody_else_has_raced(tmp_path: Path) -> None:
+    facade, other = told(tmp_path, 2), quiet(a_scenario(tmp_path), noisy)
+    other.optimize()
+    n_saved = saved(other)
+    info = facade.ask()
+    facade.tell(info, result_of(info.config, info.seed))  # the first race is not over yet
+    assert facade.intensifier.n_races == 0
+    assert saved(facade) == n_saved == other.runhistory.finished
+
+
+def test_a_finished_run_with_trials_to_spare_leaves_alone_what_somebody_else_has_raced(
+    tmp_path: Path,
+) -> None:
+    facade = quiet(a_scenario(tmp_path, n_trials=61), noisy, **PAPER)  # of two at a time
+    incumbent = facade.optimize()
+    assert facade.runhistory.finished < 61
+    other = quiet(a_scenario(tmp_path, n_trials=200), noisy, **PAPER)
+    other.optimize()
+    assert facade.optimize() == incumbent
+    assert saved(facade) == other.runhistory.finished > 60
+
+
+def test_a_finished_run_is_tested_again_though_somebody_else_has_gone_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def start(n_trials: int) -> ACBandFacade:
+        scenario = a_scenario(tmp_path, n_trials=n_trials, instances=["a", "b", "c"])
+        return quiet(scenario, on_instance, test_instances=["d", "e"])
+
+    facade = start(60)
+    incumbent = facade.optimize()
+    verdict = str(facade.test_results)
+    start(90).optimize()
+    assert facade.optimize() == incumbent
+    assert str(facade.test_results) == verdict
+    assert "The result of the test is not recorded" in caplog.text
+
+
+@pytest.mark.usefixtures("saves")
 def test_a_directory_that_is_deleted_is_not_made_again(tmp_path: Path) -> None:
     def deletes(config: Any, seed: int) -> float:
         if len(facade.runhistory) == 20:
@@ -155,10 +204,10 @@ def test_a_directory_that_is_deleted_is_not_made_again(tmp_path: Path) -> None:
 
 def test_a_run_is_not_kept_in_memory_to_be_saved(tmp_path: Path) -> None:
     facade = told(tmp_path)
-    optimizer = weakref.ref(facade.optimizer)
+    reference = weakref.ref(facade.optimizer)
     del facade
     gc.collect()
-    assert optimizer() is None
+    assert reference() is None
 
 
 def test_a_run_is_not_loaded_by_hand(tmp_path: Path) -> None:

@@ -212,6 +212,20 @@ def test_instances_reach_the_target_of_a_scenario_without_any(
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
+def test_without_instances_the_target_is_told_so_while_it_is_trained(
+    n_workers: int, make_scenario: Callable[..., Scenario]
+) -> None:
+    def cost(config: Any, seed: int, instance: str | None) -> float:
+        return abs(config["x"] - 0.3) + (0.0 if instance is None else 5.0)
+
+    facade = quiet(make_scenario(n_workers=n_workers), cost, test_instances=["2", "4"])
+    facade.optimize()
+    assert facade.test_results is not None
+    assert {trial.value.cost >= 5.0 for trial in facade.test_results.incumbent.trials} == {True}
+    assert all(value.cost < 5.0 for value in facade.runhistory.values())
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
 def test_a_target_that_takes_no_instance_is_not_tested_on_any(
     n_workers: int, make_scenario: Callable[..., Scenario]
 ) -> None:

@@ -198,7 +198,7 @@ def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["run", None])
 def test_a_run_goes_on_though_its_source_has_grown_meanwhile(
-    name: str | None, tmp_path: Path
+    name: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def first(n_trials: int) -> ACBandFacade:
         return quiet(a_scenario(tmp_path / "first", n_trials=n_trials), noisy)
@@ -213,7 +213,9 @@ def test_a_run_goes_on_though_its_source_has_grown_meanwhile(
     before.optimize()
     first(200).optimize()
     source = source.rename(tmp_path / "elsewhere")
+    assert "other results by now" not in caplog.text
     again = second(60)
+    assert "warm_start has other results by now" in caplog.text
     assert again.scenario.output_directory == before.scenario.output_directory
     assert again.intensifier.n_races >= before.intensifier.n_races > 0
     assert again.intensifier.n_warm == before.intensifier.n_warm

@@ -1,11 +1,13 @@
-"""Runs on a real SLURM, whose jobs are cancelled meanwhile."""
+"""Runs on a real SLURM, whose jobs are refused, wait, fail or are cancelled meanwhile."""
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from cluster_helpers import SEARCH_PATH, eventually
 from slurm_helpers import Slurm, missing, slurm
 
+from acband_configspace.cli.errors import ExitCode
 from acband_configspace.core.ends import End
 from acband_configspace.runlog.journal import JOURNAL
 from acband_configspace.runlog.replay import Run
@@ -48,6 +51,48 @@ def service() -> Iterator[Slurm]:
         yield running
 
 
+@pytest.fixture
+def held(service: Slurm) -> Iterator[None]:
+    """Jobs wait in the queue until the end of the test, or until it releases them."""
+    service.hold()
+    yield
+    service.release()
+
+
+@contextmanager
+def acband_run(
+    service: Slurm, *words: str, cwd: Path, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Start ``acband run`` in a folder; at the end it is killed if it still goes on."""
+    (cwd / "scenario.toml").write_text(SCENARIO)
+    (cwd / "target.sh").write_text('echo "cost $1"\n')
+    with subprocess.Popen(
+        [sys.executable, "-m", "acband_configspace", "run", ".", "--output", "run", *words],
+        cwd=cwd,
+        env={**service.environment, "PYTHONPATH": SEARCH_PATH, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def errors_of(process: subprocess.Popen[str], code: int) -> str:
+    """Return what a run has said when it ends, which it must do within a minute with this code."""
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == code, output + errors
+    return errors
+
+
+def await_waiting(process: subprocess.Popen[str]) -> None:
+    """Wait until a run waits for SLURM."""
+    assert process.stdout is not None
+    assert any(line.startswith("Waiting for SLURM") for line in process.stdout)
+
+
 def run_and_cancel_a_job(service: Slurm, *command: str, cwd: Path) -> tuple[Run, str]:
     """Run a command, cancel a job with scancel in the midst of it; return the run and the output.
 
@@ -77,7 +122,7 @@ def run_and_cancel_a_job(service: Slurm, *command: str, cwd: Path) -> tuple[Run,
     run = Run.load(journal.parent)
     assert len(run.races) > before, "the run was over too soon for this test"
     assert run.finished is not None
-    eventually(lambda: not service.call("squeue", "--noheader").strip())
+    eventually(lambda: not service.jobs())
     return run, (cwd / "output").read_text()
 
 
@@ -112,3 +157,45 @@ def test_the_command_line_survives_scancel(service: Slurm, tmp_path: Path) -> No
     assert "The incumbent after 60 trials" in output
     assert not [trial for trial in run.trials if trial.record.end is End.CRASHED]
     eventually(lambda: not racers_below(tmp_path))
+
+
+def test_sbatch_says_why_it_takes_no_job(service: Slurm, tmp_path: Path) -> None:
+    with acband_run(service, "--slurm", "nowhere", cwd=tmp_path) as process:
+        errors = errors_of(process, ExitCode.CLUSTER_LOST)
+    assert "error: no job could be submitted to SLURM: sbatch: error: " in errors
+    assert "Invalid partition name specified" in errors
+
+
+def test_a_job_that_ends_before_there_is_a_worker_ends_the_run(
+    service: Slurm, tmp_path: Path
+) -> None:
+    prologue = {"DASK_JOBQUEUE__SLURM__JOB_SCRIPT_PROLOGUE": "['exit 1']"}
+    with acband_run(service, "--slurm", cwd=tmp_path, **prologue) as process:
+        errors = errors_of(process, ExitCode.CLUSTER_LOST)
+    assert "no job is in SLURM's queue any more" in errors
+    assert list(tmp_path.glob("slurm-*.out"))
+
+
+@pytest.mark.usefixtures("held")
+def test_sigterm_takes_the_jobs_out_of_the_queue(service: Slurm, tmp_path: Path) -> None:
+    with acband_run(service, "--slurm", "normal", "--workers", "2", cwd=tmp_path) as process:
+        await_waiting(process)
+        assert len(service.jobs()) == 2
+        process.terminate()
+        errors_of(process, 128 + signal.SIGTERM)
+    eventually(lambda: not service.jobs())
+
+
+@pytest.mark.usefixtures("held")
+def test_a_run_that_another_process_goes_on_with_meanwhile_is_left_alone(
+    service: Slurm, tmp_path: Path
+) -> None:
+    with acband_run(service, "--slurm", cwd=tmp_path) as waiting:
+        await_waiting(waiting)
+        with acband_run(service, cwd=tmp_path) as other:
+            errors_of(other, ExitCode.DONE)
+        service.release()
+        errors = errors_of(waiting, ExitCode.RUN_IN_THE_WAY)
+    assert "changed by somebody else; start the run again" in errors
+    assert Run.load(tmp_path / "run").finished is not None
+    eventually(lambda: not service.jobs())
