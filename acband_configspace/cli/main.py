@@ -123,7 +123,8 @@ def _exit_code(error: Exception) -> ExitCode | None:
         (
             errors.RunDiffersError,
             errors.RunInUseError,
-            errors.JournalError,  # another process has gone on with it meanwhile
+            errors.JournalError,  # another process has gone on with it meanwhile, …
+            errors.RunDirectoryGoneError,  # … or removed it
         ): ExitCode.RUN_IN_THE_WAY,
         (errors.FirstRaceCrashedError, NothingFoundError): ExitCode.TARGET_FAILS,
         (errors.NoWorkersError, errors.SchedulerLostError): ExitCode.CLUSTER_LOST,

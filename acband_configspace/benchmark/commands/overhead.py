@@ -1,7 +1,8 @@
 """Measure the bookkeeping per trial of ACBandFacade beside SMAC's RandomFacade.
 
 The target returns at once, so all the time that passes is the configurator's own: drawing, asking,
-telling, journal and saving included. Memory is the growth of the process over the run.
+telling, journal and saving included. Memory is the growth of the process over the run. Learned
+proposals, which fit a model and choose among many, are measured in a space of twenty numbers.
 
 With ``--resume`` it measures what it takes to resume a long run, too: seconds and memory, by race.
 These races are made up, so that no target is called: the engine chooses them, and the journal is
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 AIM_MILLISECONDS = 1.0
 AIM_GROWTH = 1.3
 AIM_KILOBYTES = 2.0
+#: The share of a run's time that learned proposals may take: of trials of at least some length.
+AIM_LEARNED = 0.01
 #: The aims of resuming, for a race.
 RESUME_MILLISECONDS = 0.2
 RESUME_BYTES = 500
@@ -54,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--smac-trials", type=int, nargs="*", default=[500, 1_000], help="for RandomFacade"
     )
+    parser.add_argument(
+        "--learned-trials", type=int, nargs="*", default=[1_000, 10_000], help="proposals learned"
+    )
     parser.add_argument("--resume", type=int, metavar="RACES", help="resume runs of this length")
 
 
@@ -66,6 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
     for n_trials in arguments.trials:
         ours[n_trials] = _in_process(_measure, "ACBandFacade", n_trials)
         _print("ACBandFacade", ours[n_trials])
+    learned = {n: _in_process(_measure, "ACBandFacade", n, 20) for n in arguments.learned_trials}
+    for overhead in learned.values():
+        _print("… learned", overhead)
     met = []
     if middle := ours.get(10_000):
         met.append(middle.milliseconds <= AIM_MILLISECONDS)
@@ -75,6 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
             met += [growth <= AIM_GROWTH, long.kilobytes <= AIM_KILOBYTES]
             print(f"100,000 over 10,000: {growth:.2f} × (aim: at most {AIM_GROWTH})")
             print(f"memory: {long.kilobytes:.2f} KB a trial (aim: at most {AIM_KILOBYTES})")
+    if overhead := learned.get(10_000):
+        seconds = overhead.milliseconds / (1e3 * AIM_LEARNED)
+        print(f"learned: {AIM_LEARNED:.0%} of the time where trials take {seconds:.2f} s, in turn")
     if arguments.resume is not None:
         met.append(_print_resuming(arguments.resume))
     return 0 if all(met) else 1
@@ -88,16 +100,18 @@ def _print(name: str, overhead: Overhead) -> None:
     )
 
 
-def _measure(facade_name: str, n_trials: int) -> Overhead:
+def _measure(facade_name: str, n_trials: int, n_learned: int | None = None) -> Overhead:
+    """Return what a run takes; with learned proposals in a space of so many numbers."""
     from smac import RandomFacade, Scenario
 
     from acband_configspace import ACBandFacade
 
     facades: dict[str, Any] = {"RandomFacade": RandomFacade, "ACBandFacade": ACBandFacade}
-    space = _space()
+    space = _space() if n_learned is None else _space(n_learned)
+    options: dict[str, Any] = {} if n_learned is None else {"proposals": "learned"}
     with tempfile.TemporaryDirectory() as directory:
         scenario = Scenario(space, n_trials=n_trials, output_directory=Path(directory))
-        facade = facades[facade_name](scenario, _target, logging_level=False)
+        facade = facades[facade_name](scenario, _target, logging_level=False, **options)
         process = psutil.Process()
         memory = process.memory_info().rss
         start = time.perf_counter()
@@ -161,11 +175,12 @@ def _in_process(function: Any, *arguments: Any) -> Any:
         return pool.apply(function, arguments)
 
 
-def _space() -> Any:
+def _space(n_numbers: int = 2) -> Any:
     from ConfigSpace import ConfigurationSpace, Float
 
     space = ConfigurationSpace(seed=0)
-    space.add(Float("x", (0.0, 1.0)), Float("y", (0.0, 1.0)))
+    names = ["x", "y", *(f"z{number}" for number in range(2, n_numbers))]
+    space.add([Float(name, (0.0, 1.0)) for name in names])
     return space
 
 
