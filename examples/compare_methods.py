@@ -144,15 +144,16 @@ class SameSpace(Callback):
 
 
 class NoRunWithoutTime(Callback):
-    """Gives a run for which SMAC's capping has left no time as long as the incumbent takes."""
+    """Spares a run for which SMAC's capping has left no time.
+
+    It has lost already, but SMAC asks for it, and its model believes any cost. The target is told
+    of a negative limit: so much the incumbent takes, and so the run counts as a little more.
+    """
 
     def on_ask_end(self, smbo: SMBO, info: TrialInfo) -> None:  # noqa: D102
         incumbent = smbo.intensifier.get_incumbent()
         if incumbent is not None and info.additional_info.get("cutoff", np.inf) <= 0:
-            # It has lost already, but SMAC asks for it, and its model believes any cost. In SMAC's
-            # own example a limit of 0 is none at all, which takes time; this one takes little, and
-            # what the run costs is measured, or a little more than what the incumbent does.
-            info.additional_info["cutoff"] = smbo.runhistory.average_cost(incumbent)
+            info.additional_info["cutoff"] = -smbo.runhistory.average_cost(incumbent)
 
 
 def run_smac(
@@ -210,6 +211,8 @@ def make_capped_target(job: Job) -> Callable[..., float]:
     """Return the cost as a function that SMAC tells how long it may take."""
 
     def cost(config: Mapping[str, Any], instance: str, cutoff: float, seed: int = 0) -> float:
+        if cutoff <= 0:  # see NoRunWithoutTime
+            return STOPPED_COST * -cutoff
         seconds = job.cost(config, instance, seed, min(CUTOFF, cutoff))
         return STOPPED_COST * cutoff if seconds > cutoff and cutoff < CUTOFF else seconds
 

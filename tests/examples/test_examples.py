@@ -216,7 +216,7 @@ def test_an_error_in_a_job_does_not_end_the_others(
 
 
 @needs_highs
-def test_a_run_without_time_left_gets_as_long_as_the_incumbent_takes(
+def test_a_run_without_time_left_is_not_made_and_counts_as_more_than_the_incumbents(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
@@ -228,14 +228,19 @@ def test_a_run_without_time_left_gets_as_long_as_the_incumbent_takes(
     job = JOBS["valley"]
     task = Task("valley", 0, 60.0, 40, 1, tmp_path, tmp_path)
     scenario = make_scenario(task, adaptive_capping=True)
-    facade = RandomFacade(scenario, make_capped_target(job), logging_level=False)
+    target = make_capped_target(job)
+    facade = RandomFacade(scenario, target, logging_level=False)
     trial = facade.ask()
     facade.tell(trial, TrialValue(cost=0.25))
     other = job.space().sample_configuration()
-    for limit, expected in [(0.1, 0.1), (0.0, 0.25), (-3.0, 0.25)]:
+    for limit in (0.0, -3.0):
         info = TrialInfo(other, trial.instance, trial.seed, additional_info={"cutoff": limit})
         NoRunWithoutTime().on_ask_end(facade.optimizer, info)
-        assert info.additional_info["cutoff"] == expected
+        cost = target(other, "no instance: it would fail", info.additional_info["cutoff"])
+        assert cost == pytest.approx(1.01 * 0.25)
+    info = TrialInfo(other, trial.instance, trial.seed, additional_info={"cutoff": 0.1})
+    NoRunWithoutTime().on_ask_end(facade.optimizer, info)
+    assert info.additional_info["cutoff"] == 0.1
 
 
 @needs_highs

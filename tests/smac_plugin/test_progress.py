@@ -276,7 +276,7 @@ def test_ctrl_c_ends_it_and_shows_the_cursor(tmp_path: Path) -> None:
     assert "Traceback" not in shown
     where, leader, further = shown.strip().splitlines()[-3:]
     assert re.search(r"Interrupted in pass \d, round \d, after \d+ trials? of \d+ conf", where)
-    assert re.match(r"The incumbent is #\d+.*: x=0\.\d+|No race is over yet", leader)
+    assert re.match(r"The incumbent is #\d+.*: x=0\.\d+|No trial has finished yet", leader)
     assert str(tmp_path / "out") in further
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
 
