@@ -364,6 +364,14 @@ class ACBandIntensifier(LeaderIntensifier):
         return None if self._begun is None else self._begun.engine.finished
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to race, and all results that were asked for are judged.
+
+        The last trials may still run when it is known that no further race will begin.
+        """
+        return self.finished is not None and not (self._completed or self.pending.awaits_any)
+
+    @property
     def n_races(self) -> int:
         """Races that are over."""
         return 0 if self._begun is None else self._begun.engine.n_races

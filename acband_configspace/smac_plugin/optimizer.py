@@ -154,7 +154,7 @@ class ACBandOptimizer(SMBO):
             self._runner.close()  # what an interrupt left running is of no use
         self._hand_out_again()  # who goes on by ask and tell has never been given them
         # SMAC takes only a run that has no trials left for one that is over.
-        self._finished = self._finished or self._acband.finished is not None
+        self._finished = self._finished or self._acband.is_over
         try:
             if save:
                 self.save()  # with the results of races that are not over

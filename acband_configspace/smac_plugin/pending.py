@@ -197,6 +197,11 @@ class PendingRaces:
         """Return whether the result of a trial is awaited."""
         return self._trial_of(info, Ticket.of(info)) in self._awaited
 
+    @property
+    def awaits_any(self) -> bool:
+        """Whether any results are awaited."""
+        return bool(self._awaited)
+
     def awaits(self, race: Race) -> bool:
         """Return whether results of a race are awaited."""
         return any(running.race == race for running in self._running())

@@ -201,8 +201,11 @@ def test_optimize_goes_on_in_the_same_process_after_an_interruption(
 class Interrupting(Callback):
     """Presses Ctrl-C after some trials."""
 
+    def __init__(self, after: int = 13) -> None:
+        self.after = after
+
     def on_tell_end(self, smbo: SMBO, info: TrialInfo, value: TrialValue) -> None:
-        if smbo.runhistory.finished == 13:
+        if smbo.runhistory.finished == self.after:
             raise KeyboardInterrupt
 
 
@@ -224,6 +227,31 @@ def test_after_an_interruption_ask_hands_out_each_trial_once_and_then_says_so(
     with pytest.raises(RunFinishedError):
         smac.ask()
     assert smac.intensifier.get_incumbent() == optimized
+
+
+def test_an_interruption_loses_no_trial_though_the_next_race_would_not_fit(
+    make_scenario: Callable[..., Scenario],
+) -> None:
+    """What strangers took leaves no room for one more race, while the last ones still run."""
+    interrupting = Interrupting(after=37)
+    smac = ACBandFacade(
+        make_scenario(n_trials=40, n_workers=2),
+        noisy,
+        callbacks=[interrupting],
+        logging_level=False,
+        **PAPER,
+    )
+    for _ in range(8):
+        answer(smac, smac.ask())
+    seed = smac.intensifier.engine.key(0).seed
+    for config in strangers(smac, 3):
+        smac.tell(TrialInfo(config, seed=seed), TrialValue(cost=99.0))
+    with pytest.raises(KeyboardInterrupt):
+        smac.optimize()
+    assert smac.intensifier.finished is not None
+    assert smac.runhistory.running > 0
+    smac.optimize()
+    assert (smac.runhistory.running, smac.runhistory.finished) == (0, 39)
 
 
 def costs_of(smac: AbstractFacade) -> dict[tuple[float, int | None], object]:
