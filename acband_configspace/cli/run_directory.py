@@ -153,7 +153,7 @@ def incumbent_of(directory: Path) -> dict[str, Any]:
     if saved is not None:
         return saved
     if run.incumbent is None:
-        raise NoRunError(f"no configuration has finished yet in {directory}")
+        raise NoRunError(f"no result is on record yet in {directory}")
     return dict(run.values(run.incumbent))
 
 

@@ -127,7 +127,8 @@ class ACBandOptimizer(SMBO):
         self._acband.settle()
         if self._finished:
             with suppress(JournalError, RunInUseError, RunDirectoryGoneError, OSError):
-                self._save_as_own()  # a process that was killed at the end may not have
+                if self._are_results_missing():  # a process was killed at the end
+                    self._save_as_own()
             return super().optimize(data_to_scatter=data_to_scatter)
         self._stop = False  # what a callback stopped may go on
         self._journal.go_on()  # whoever has the run is noticed before anything is run
@@ -214,6 +215,7 @@ class ACBandOptimizer(SMBO):
         self._walltime_before = 0.0
         self._finished_before = None
         self._begin_with(known)
+        self._saved_as = self._stamp()  # the run is ours, whoever saved the files of the one before
         self.save()  # or the next process would take in results that are forgotten here
 
     def load(self) -> None:
@@ -286,29 +288,43 @@ class ACBandOptimizer(SMBO):
             if self._journal.is_open:
                 self._journal.check()
                 self._write_files()
-            else:
-                self._save_as_own()
-        except (OSError, JournalError, RunDirectoryGoneError, RunInUseError) as error:
-            self._last_save = time.monotonic()
-            logger.warning(
-                "SMAC's files could not be saved (%s). The journal of the run has all its races.",
-                error,
-            )
+            elif not self._save_as_own():
+                self._say_unsaved("another process has saved this run")
+        except OSError as error:
+            self._say_unsaved(f"{error}; but the journal of the run has all its races")
+        except (JournalError, RunDirectoryGoneError, RunInUseError) as error:
+            self._say_unsaved(str(error).removesuffix("."))
+
+    def _say_unsaved(self, why: str) -> None:
+        self._last_save = time.monotonic()
+        logger.warning("SMAC's files could not be saved: %s.", why)
 
     def save_at_exit(self) -> None:
         """Write SMAC's files if a result is missing in them and nobody else has the run by now."""
         if self._unsaved and not self._all_crashed:
             self._save_as_own()
 
-    def _save_as_own(self) -> None:
-        """Write SMAC's files unless somebody else has; raise an error if the run is another's."""
+    def _save_as_own(self) -> bool:
+        """Write SMAC's files unless somebody else has; raise an error if the run is another's.
+
+        Returns whether they are written.
+        """
         if os.getpid() != self._pid or self._stamp() != self._saved_as:  # a fork is somebody else
-            return
+            return False
         self._journal.go_on()
         try:
             self._write_files()
         finally:
             self._journal.pause()
+        return True
+
+    def _are_results_missing(self) -> bool:
+        """Return whether SMAC's run history on the disk has fewer results than there are."""
+        path = self._scenario.output_directory / "runhistory.json"
+        with suppress(OSError, ValueError, TypeError, LookupError):
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            return bool(saved["stats"]["finished"] < self._runhistory.finished)
+        return True
 
     def _stamp(self) -> tuple[int, int] | None:
         """Return what becomes another when somebody saves the run."""
@@ -331,10 +347,10 @@ class ACBandOptimizer(SMBO):
         write_whole(directory / "optimization.json", as_json(state))
         if with_history:
             write_whole(directory / "runhistory.json", self._runhistory.save)
+        self._saved_as = self._stamp()  # at once: what follows may be interrupted
         write_whole(directory / "intensifier.json", self._intensifier.save)
         self._last_save = time.monotonic()
         self._save_seconds = self._last_save - start
-        self._saved_as = self._stamp()
         if with_history:
             self._unsaved = False
 
@@ -458,6 +474,7 @@ class ACBandOptimizer(SMBO):
             if found:
                 self._begin_with(self._warm)
             elif is_void or recorded.told:  # what was told last is not in its first line yet
+                goes_on = not is_void
                 self._begin_with(self._told_before(recorded), write=is_void)
             else:
                 goes_on = True
@@ -541,7 +558,8 @@ class ACBandOptimizer(SMBO):
         except NONSENSE as error:
             what = f"makes no sense: what was told before the first race: {error!r}"
             raise JournalError(str(self._journal.path), 1, what) from error
-        if _warm_results(told) != _warm_results(self._warm):
+        warm = [trial for trial in self._warm if not told.replaces(trial)]
+        if _warm_results(told) != _warm_results(warm):
             logger.warning(
                 "warm_start has other results by now, but the run goes on with those that it began "
                 "with. Use overwrite=True to begin with the new ones."

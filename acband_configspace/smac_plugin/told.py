@@ -48,6 +48,11 @@ class Told:
         own[trial.key] = trial
         self._count(trial, 1)
 
+    def replaces(self, trial: ToldTrial) -> bool:
+        """Return whether something was told in the place of this result of a warm start."""
+        known = self._results.get(name_of_values(trial.config), {}).get(trial.key)
+        return known is not None and not known.warm
+
     def _count(self, trial: ToldTrial | None, by: int) -> None:
         if trial is not None:
             self.n_warm += by * trial.warm

@@ -155,7 +155,7 @@ def test_nobody_leads_before_anything_has_finished(
     assert "no trial has finished" in capsys.readouterr().err
     for command in ("show", "validate"):
         assert main([command, "run"]) == ExitCode.BAD_INPUT
-        assert "no configuration has finished yet in " in capsys.readouterr().err
+        assert "no result is on record yet in " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

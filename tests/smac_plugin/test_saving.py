@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from targets import PAPER, a_scenario, answer, noisy, on_instance, quiet, result_of
+from smac.runhistory.dataclasses import TrialInfo
+from targets import PAPER, a_scenario, a_space, answer, noisy, on_instance, quiet, result_of
 
 import acband_configspace
 from acband_configspace import ACBandFacade
@@ -118,6 +119,64 @@ def test_at_the_end_who_only_looked_is_no_reason_not_to_save(tmp_path: Path) -> 
     assert saved(facade) == 5
 
 
+def test_who_only_looks_at_what_was_told_is_no_reason_not_to_save(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    facade = quiet(a_scenario(tmp_path), noisy)
+    for config in a_space().sample_configuration(3):
+        answer(facade, TrialInfo(config, seed=5))
+    quiet(a_scenario(tmp_path), noisy)
+    for _ in range(5):
+        answer(facade, facade.ask())
+    facade.optimizer.save()
+    assert saved(facade) == 8
+    assert "could not be saved" not in caplog.text
+    assert len(quiet(a_scenario(tmp_path), noisy).runhistory) == 8
+
+
+def test_saving_goes_on_after_it_was_cut_short(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    facade = told(tmp_path, 2)
+    blocked = facade.scenario.output_directory / "intensifier.json"
+    blocked.unlink()
+    blocked.mkdir()
+    facade.optimizer.save()
+    assert "could not be saved" in caplog.text
+    blocked.rmdir()
+    answer(facade, facade.ask())
+    facade.optimizer.save()
+    assert saved(facade) == 3
+
+
+def test_that_somebody_else_has_saved_a_run_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    facade = told(tmp_path, 2)
+    told(tmp_path, 3).optimizer.save()
+    facade.optimizer.save()
+    assert saved(facade) == 3
+    assert "could not be saved: another process has saved this run." in caplog.text
+
+
+def test_a_run_that_is_reset_is_saved_whoever_has_saved_it_before(tmp_path: Path) -> None:
+    facade = told(tmp_path, 2)
+    told(tmp_path, 3).optimizer.save()
+    facade.optimizer.reset()
+    assert saved(facade) == 0
+    assert len(quiet(a_scenario(tmp_path), noisy).runhistory) == 0
+
+
+def test_a_finished_run_that_is_optimized_again_writes_nothing(tmp_path: Path) -> None:
+    """Who has gone on with it meanwhile would think that somebody else has raced."""
+    facade = quiet(a_scenario(tmp_path), noisy)
+    facade.optimize()
+    path = facade.scenario.output_directory / "runhistory.json"
+    before = path.stat()
+    facade.optimize()
+    assert path.stat() == before
+
+
 def test_a_finished_run_that_is_optimized_again_leaves_alone_what_somebody_else_has_raced(
     tmp_path: Path,
 ) -> None:
@@ -189,7 +248,9 @@ def test_a_finished_run_is_tested_again_though_somebody_else_has_gone_on(
 
 
 @pytest.mark.usefixtures("saves")
-def test_a_directory_that_is_deleted_is_not_made_again(tmp_path: Path) -> None:
+def test_a_directory_that_is_deleted_is_not_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def deletes(config: Any, seed: int) -> float:
         if len(facade.runhistory) == 20:
             shutil.rmtree(directory)
@@ -200,6 +261,7 @@ def test_a_directory_that_is_deleted_is_not_made_again(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryGoneError):
         facade.optimize()
     assert not directory.exists()
+    assert "has all its races" not in caplog.text
 
 
 def test_a_run_is_not_kept_in_memory_to_be_saved(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ConfigSpace import Configuration
 from smac import RandomFacade, Scenario
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.runhistory import RunHistory
 from targets import Counted, a_scenario, exact, n_calls, noisy, on_instance, races_of
 
@@ -291,3 +292,17 @@ def test_the_schedule_of_one_instance_has_every_trial_for_a_new_configuration(
     assert facade.schedule.n_configs == 120
     facade.optimize()
     assert len(facade.runhistory.get_configs()) == 120
+
+
+def test_what_was_told_in_the_place_of_a_known_result_is_no_other_source(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def start() -> ACBandFacade:
+        return quiet(a_scenario(tmp_path), noisy, warm_start=[(GOOD, None, 0, 1.0)])
+
+    facade = start()
+    config = Configuration(facade.scenario.configspace, GOOD)
+    facade.tell(TrialInfo(config, seed=0), TrialValue(cost=2.0))
+    start().optimize()
+    start()
+    assert "other results by now" not in caplog.text
