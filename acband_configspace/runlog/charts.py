@@ -470,7 +470,10 @@ def _dot(run: Run, name: str, group: PlayedGroup, n: int, x: float, y: float) ->
     else:
         kind, what = "out", "is out"
     kind = "incumbent" if n == run.incumbent and kind != "out" else kind
-    record = f"won {won} of {counted(group.n_races, 'race')}" if group.n_races else "ran alone"
+    if group.n_races:
+        record = f"won {won} of {counted(group.n_races, 'race')}"
+    else:
+        record = "ran alone" if group.has_raced else "has not raced yet"
     return Dot(x, y, kind, f"{name}: {run.label(n)} {record}, {what}")
 
 

@@ -29,6 +29,8 @@ class PlayedGroup:
     n_races: int
     """Races of several that are over: who races alone, because the others' results are known, or
     there are none, wins nothing."""
+    has_raced: bool
+    """Whether any of its races is over, of several or not."""
     survivors: tuple[int, ...] | None
     """Who goes on, None as long as that is open."""
 
@@ -325,6 +327,7 @@ def _epoch(
 def _groups(draft: _RoundInProgress, later: set[int] | None) -> tuple[PlayedGroup, ...]:
     wins: Counter[tuple[int, int | None]] = Counter()
     n_races: Counter[int] = Counter()
+    have_raced = {race.id.group for race in draft.races}
     for race in draft.races:
         if len(race.racers) > 1:
             wins[race.id.group, race.winner] += 1
@@ -334,6 +337,7 @@ def _groups(draft: _RoundInProgress, later: set[int] | None) -> tuple[PlayedGrou
             members=tuple(members),
             wins=tuple(wins[number, racer] for racer in members),
             n_races=n_races[number],
+            has_raced=number in have_raced,
             survivors=None if later is None else tuple(r for r in members if r in later),
         )
         for number, members in sorted(draft.groups.items())

@@ -145,6 +145,7 @@ class Learned:
         self._model: RankModel | None = None
         self._fitted_to: KnownBest | None = None
         self._n_looked_at = 0
+        self._default = dict(space.get_default_configuration())
 
     def propose(
         self, configurations: Sequence[Configuration], known: KnownBest
@@ -159,7 +160,7 @@ class Learned:
 
         One may have been drawn before: where values are few, a change may not change anything.
         """
-        best = [configurations[number] for number in known.best if number < len(configurations)]
+        best = [number for number in known.best if number < len(configurations)]
         if not best or not self._free.any():
             return
         with _threads().limit(limits=1, user_api="blas"):
@@ -167,22 +168,22 @@ class Learned:
         for vector, parent in zip(vectors, parents, strict=True):
             child = self._valid(vector)
             if child is not None:
-                child.origin = self._origin(parent)
+                child.origin = self._origin(configurations, parent)
                 yield child
 
     def _ranked(
         self,
         configurations: Sequence[Configuration],
-        best: Sequence[Configuration],
+        best: Sequence[int],
         known: KnownBest,
-    ) -> tuple[Floats, list[Configuration | None]]:
-        """Return vectors, what promises most first, and what each is a change of."""
+    ) -> tuple[Floats, list[int | None]]:
+        """Return vectors, what promises most first, and the numbers of what they are changes of."""
         if self._fitted_to is not known:
             self._fitted_to, self._model = known, self._fit(configurations, known)
             self._n_looked_at = 0
         random = np.random.RandomState([self._seed, 5, len(configurations)])
         ranks = np.minimum(random.geometric(BEST_SHARE, N_CHANGES) - 1, len(best) - 1)
-        parents = np.array([configuration.get_array() for configuration in best])[ranks]
+        parents = np.array([configurations[number].get_array() for number in best])[ranks]
         children = self._changed(parents, known.pass_number, random)
         changed = [best[rank] for rank in ranks]
         if self._model is None:
@@ -192,13 +193,11 @@ class Learned:
         order = np.argsort(-self._model.promise(self._places(children)), kind="stable")
         return children[order], [changed[n] if n < N_CHANGES else None for n in order]
 
-    def _origin(self, parent: Configuration | None) -> str:
+    def _origin(self, configurations: Sequence[Configuration], parent: int | None) -> str:
         if parent is None:
             return "AC-Band: chosen by the model"
-        if parent.config_id is not None:
-            return f"AC-Band: near {parent.config_id}"
-        is_default = dict(parent) == dict(self._space.get_default_configuration())
-        return f"AC-Band: near {'the default' if is_default else 'one not yet raced'}"
+        is_default = dict(configurations[parent]) == self._default
+        return f"AC-Band: near {'the default' if is_default else parent}"
 
     def _believe(
         self, model: RankModel, configurations: Sequence[Configuration], known: KnownBest

@@ -169,6 +169,16 @@ def test_who_runs_alone_is_not_said_to_win(kind: str, directories: Path) -> None
         assert tooltips.count(" ran alone, ") == sizes.count(1) > 0
 
 
+def test_who_has_not_raced_yet_is_not_said_to_have_run_alone(directories: Path) -> None:
+    run = Run.load(directories / "begun")
+    rounds = [round_ for epoch in shown_epochs(run) for round_ in epoch.rounds]
+    groups = [group for round_ in rounds for group in round_.groups]
+    n_waiting = sum(len(group.members) for group in groups if not group.has_raced)
+    tooltips = "\n".join(dot.tooltip for dot in dot_chart(run).dots)
+    assert tooltips.count(" has not raced yet, not decided yet") == n_waiting > 0
+    assert " ran alone, " not in tooltips
+
+
 def test_what_a_target_says_is_text_and_never_markup(directory: Path) -> None:
     page = html_report(directory)
     assert "too much &lt;b&gt;x&lt;/b&gt; (" in page

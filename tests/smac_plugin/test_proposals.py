@@ -38,7 +38,7 @@ from smac import (
     Scenario,
 )
 from smac.callback.callback import Callback
-from targets import only
+from targets import a_scenario, exact, only, quiet
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.core.engine import KnownBest
@@ -537,3 +537,17 @@ def test_a_proposal_is_asked_in_view_of_what_raced(tmp_path: Path) -> None:
     assert last.behind[last.best[0]] == 0.0  # the champion
     assert len(last.behind) > number / 2
     assert max(last.behind.values()) > 0.0
+
+
+def test_a_run_that_is_resumed_says_the_same_of_where_configurations_come_from(
+    tmp_path: Path,
+) -> None:
+    def start() -> ACBandFacade:
+        return quiet(a_scenario(tmp_path, deterministic=True), exact, proposals="learned")
+
+    facade = start()
+    facade.optimize()
+    origins = {number: config.origin for config, number in facade.runhistory.config_ids.items()}
+    assert len({origin for origin in origins.values() if "near" in str(origin)}) > 2
+    again = start().runhistory
+    assert origins == {number: config.origin for config, number in again.config_ids.items()}
