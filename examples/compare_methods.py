@@ -153,7 +153,8 @@ class NoRunWithoutTime(Callback):
     def on_ask_end(self, smbo: SMBO, info: TrialInfo) -> None:  # noqa: D102
         incumbent = smbo.intensifier.get_incumbent()
         if incumbent is not None and info.additional_info.get("cutoff", np.inf) <= 0:
-            info.additional_info["cutoff"] = -smbo.runhistory.average_cost(incumbent)
+            mean = float(np.mean(smbo.runhistory.average_cost(incumbent)))
+            info.additional_info["cutoff"] = -mean
 
 
 def run_smac(

@@ -13,6 +13,8 @@ from compare_jobs import CUTOFF, PAR
 from compare_methods import Run
 from scipy import stats
 
+from acband_configspace.runlog.words import counted
+
 #: At these shares of the time, or of the trials, it is asked what would have been returned.
 LOOKS = (0.125, 0.25, 0.5, 1.0)
 #: Who used a smaller share of the time is named below the table.
@@ -140,8 +142,9 @@ def table(result: JobResult, absent: Mapping[str, str]) -> str:
         )
     lines += left_out(absent)
     cost = f"PAR{PAR:g} of CPU seconds, cutoff {CUTOFF:g} s; " if result.timed else ""
+    tested = counted(result.n_tested, "test instance")
     lines.append(
-        f"Means over seeds, ± standard deviation; {cost}{result.n_tested} test instances; "
+        f"Means over seeds, ± standard deviation; {cost}{tested}; "
         "own time: time the workers were idle."
     )
     return "\n".join([*lines, *_notes(result), *_ratios(methods), *_earlier(result, methods)])
@@ -177,7 +180,8 @@ def _earlier(result: JobResult, methods: Sequence[MethodResult]) -> Iterator[str
     unit = " s" if result.timed else ""
     n = result.n_tested_earlier
     yield ""
-    yield f"{f'test cost on {n} instances, after':35}" + "".join(
+    tested = counted(n, "instance")
+    yield f"{f'test cost on {tested}, after':35}" + "".join(
         f"{f'{share * result.limit:g}{unit}':>9}" for share in LOOKS
     )
     yield f"{'default':35}{result.default_costs[:n].mean():9.4f}"
@@ -282,7 +286,7 @@ def draw(path: Path, result: JobResult) -> None:
         ax.plot(places, np.median(costs, axis=0), color=colour, marker="o", markersize=4)
         ax.axhline(default, color="0.4", linestyle="--", linewidth=0.8)
         fewer = len(method.runs) < result.n_seeds
-        n_seeds = f" ({_seeds(len(method.runs))})" if fewer else ""
+        n_seeds = f" ({counted(len(method.runs), 'seed')})" if fewer else ""
         ax.set_title(method.title + n_seeds, fontsize="small")
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
@@ -307,13 +311,9 @@ def draw(path: Path, result: JobResult) -> None:
 def picture_title(result: JobResult) -> str:
     """Return what a picture shows; it may be of fewer test instances than the table."""
     n = result.n_tested_earlier
-    where = f" on the first {n} test instances" if n < result.n_tested else ""
-    seeds = _seeds(result.n_seeds)
+    where = f" on the first {counted(n, 'test instance')}" if n < result.n_tested else ""
+    seeds = counted(result.n_seeds, "seed")
     return f"{result.title}: median and range of {seeds}{where}; dashed: the default"
-
-
-def _seeds(n: int) -> str:
-    return f"{n} seed" if n == 1 else f"{n} seeds"
 
 
 def _known(spent: Floats, costs: Floats) -> tuple[Floats, Floats]:
