@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 from acband_configspace.cli.errors import (
@@ -159,7 +161,8 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
         print(f"The run is in {output}", flush=True)
     abort = facades.AbortCallback()
     cores, limit_mb = facades.runs_at_a_time(scenario_file), scenario_file.memory_limit
-    with _cluster(arguments, cores=cores, limit_mb=limit_mb) as client:
+    jobs = arguments.workers or scenario_file.workers
+    with _cluster(arguments, jobs=jobs, cores=cores, limit_mb=limit_mb) as client:
         facade = facades.make_facade(
             scenario_file,
             output,
@@ -197,11 +200,18 @@ def _is_over(facade: Any) -> bool:
 
 def _await_slurm(cluster: Any, *, quiet: bool) -> None:
     """Wait for the first of SLURM's jobs; the run's own clock does not go on meanwhile."""
-    from acband_configspace.cli.slurm import await_worker
-
     if not quiet:
         print("Waiting for SLURM to start a job (see squeue) …", flush=True)
-    await_worker(cluster)
+    _slurm().await_worker(cluster)
+
+
+def _slurm() -> ModuleType:
+    """Import what knows SLURM, and leave Ctrl-C as it is: dask-jobqueue would change that."""
+    before = signal.getsignal(signal.SIGINT)
+    from acband_configspace.cli import slurm
+
+    signal.signal(signal.SIGINT, before)
+    return slurm
 
 
 def _print_result(scenario_file: ScenarioFile, values: Mapping[str, Any], output: Path) -> None:
@@ -230,10 +240,12 @@ def job_memory(cores: int, *, limit_mb: int | None, configured: str | None) -> s
 
 
 @contextmanager
-def _cluster(arguments: argparse.Namespace, *, cores: int, limit_mb: int | None) -> Iterator[Any]:
+def _cluster(
+    arguments: argparse.Namespace, *, jobs: int, cores: int, limit_mb: int | None
+) -> Iterator[Any]:
     """Connect to the cluster that was asked for, if any.
 
-    Each of SLURM's jobs gets ``cores``, and memory for a run of up to ``limit_mb`` on each.
+    Each of SLURM's ``jobs`` gets ``cores``, and memory for a run of up to ``limit_mb`` on each.
     """
     if arguments.scheduler and arguments.slurm:
         raise InputError(COMMAND_LINE, "--scheduler and --slurm must not be given together")
@@ -259,14 +271,11 @@ def _cluster(arguments: argparse.Namespace, *, cores: int, limit_mb: int | None)
         raise InputError(COMMAND_LINE, "--slurm needs dask-jobqueue: pip install dask-jobqueue")
     import dask
 
-    from acband_configspace.cli.slurm import slurm_cluster
-
     configured = dask.config.get("jobqueue.slurm.memory", default=None)
     memory = job_memory(cores, limit_mb=limit_mb, configured=configured)
-    jobs = arguments.workers or 1
     # Each job is one worker with room for one race, or one trial.
     with (
-        slurm_cluster(arguments.slurm, jobs=jobs, cores=cores, memory=memory) as cluster,
+        _slurm().slurm_cluster(arguments.slurm, jobs=jobs, cores=cores, memory=memory) as cluster,
         Client(cluster) as client,
     ):
         yield client

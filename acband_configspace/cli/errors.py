@@ -30,7 +30,8 @@ EXIT_CODES = """exit codes:
   4    the target said ABORT
   5    the cluster is gone, takes no jobs, or had no workers for too long; started again, the run
        continues
-  130  interrupted (143: by SIGTERM); started again, the run continues
+  130  interrupted (143: by SIGTERM, 129: its terminal was closed); started again, the run
+       continues
 """
 
 

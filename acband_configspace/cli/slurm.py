@@ -1,7 +1,7 @@
 """Dask workers as SLURM's jobs, and waiting until the first of them has started.
 
 Needs dask-jobqueue, which changes what Ctrl-C does as soon as it is imported: only
-``acband run --slurm`` imports this module.
+``acband run --slurm`` imports this module, and changes that back.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from dask_jobqueue.slurm import SLURMCluster, SLURMJob
 from distributed.core import Status
 
 from acband_configspace.errors import NoWorkersError
-from acband_configspace.smac_plugin.runners import exit_on_sigterm, interrupt_on_ctrl_c
+from acband_configspace.smac_plugin.runners import exit_on_sigterm
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +33,15 @@ SQUEUE_TIMEOUT = 60.0
 
 
 class WorkerJob(SLURMJob):
-    """A job that remembers why sbatch did not take it.
+    """A job that remembers why sbatch did not take it, or which cluster has it.
 
     The error of dask-jobqueue ends in a log: Dask submits jobs where nobody can catch it.
     """
 
     refusal: str | None = None
     """What sbatch said, None if it has taken the job."""
+    cluster_name: str | None = None
+    """What sbatch called the cluster, where there are several: others do not know the job."""
 
     async def start(self) -> None:
         """Submit it."""
@@ -46,6 +50,17 @@ class WorkerJob(SLURMJob):
         except Exception as error:  # whatever it is, nobody else would notice
             self.refusal = _reason(error)
             self.status = Status.running  # as Dask wants it; without a number, nothing is cancelled
+
+    def _job_id_from_submit_output(self, out: str) -> str:
+        if named := re.search(r"on cluster (\S+)", out):
+            self.cluster_name = named[1]
+            self.cancel_command = f"{self.cancel_command} --clusters={named[1]}"
+        return str(super()._job_id_from_submit_output(out))
+
+    @staticmethod
+    def _call(cmd: list[str], **options: Any) -> Any:
+        """Call sbatch or scancel where Ctrl-C at the terminal does not end it half-way."""
+        return SLURMJob._call(cmd, start_new_session=True, **options)
 
 
 def _reason(error: Exception) -> str:
@@ -62,10 +77,12 @@ class WorkerCluster(SLURMCluster):
 
 @contextmanager
 def slurm_cluster(partition: str, *, jobs: int, cores: int, memory: str) -> Iterator[WorkerCluster]:
-    """Submit so many jobs, each one worker; in the end they are cancelled, after SIGTERM too."""
+    """Submit so many jobs, each one worker; in the end they are cancelled, after SIGTERM too.
+
+    An error says why SLURM took none.
+    """
     with (
         exit_on_sigterm(),
-        interrupt_on_ctrl_c(),
         WorkerCluster(queue=partition, cores=cores, processes=1, memory=memory) as cluster,
     ):
         cluster.scale(jobs=jobs)
@@ -73,6 +90,7 @@ def slurm_cluster(partition: str, *, jobs: int, cores: int, memory: str) -> Iter
         # that calls sbatch, and nobody would know the numbers of these jobs to cancel them.
         while not cluster.workers:
             time.sleep(0.05)
+        _check_refusals(cluster)
         yield cluster
 
 
@@ -81,31 +99,34 @@ def await_worker(cluster: WorkerCluster) -> None:
 
     There is no other limit: who gives up loses their place in the queue.
     """
-    jobs = _submitted(cluster)
+    # When Dask closes the cluster it insists that nobody holds a job any more: no variable may do
+    # so, here and below, while an error is on its way.
+    taken = [(job.job_id, job.cluster_name) for job in _jobs(cluster) if job.refusal is None]
     seconds = FIRST_LOOK
     while not _has_worker(cluster, within=seconds):
-        if not _is_any_queued(jobs):
+        if not _is_any_queued(taken):
             raise NoWorkersError(
-                "no worker has connected, and no job is in SLURM's queue any more: see what they "
-                "wrote to slurm-*.out, or to the log-directory of dask-jobqueue's configuration"
+                "no worker has connected, and none of the jobs is in SLURM's queue any more: see "
+                "what they wrote to slurm-*.out, or to the log-directory of dask-jobqueue's "
+                "configuration"
             )
         seconds = min(2 * seconds, LOOK_INTERVAL)
 
 
-def _submitted(cluster: WorkerCluster) -> list[str]:
-    """Return the numbers of the jobs that SLURM has taken; an error says why it took none."""
-    # When Dask closes the cluster it insists that nobody holds a job any more: no variable may do
-    # so here while the error is on its way.
-    jobs = [job.job_id for job in list(cluster.workers.values()) if job.refusal is None]
-    refusals = [job.refusal for job in list(cluster.workers.values()) if job.refusal is not None]
-    if refusals and not jobs:
+def _jobs(cluster: WorkerCluster) -> list[WorkerJob]:
+    return list(cluster.workers.values())
+
+
+def _check_refusals(cluster: WorkerCluster) -> None:
+    """Warn of jobs that SLURM has not taken; raise an error if it took none."""
+    refusals = [job.refusal for job in _jobs(cluster) if job.refusal is not None]
+    n_jobs = len(cluster.workers)
+    if len(refusals) == n_jobs:
         raise NoWorkersError(f"no job could be submitted to SLURM: {refusals[0]}")
     if refusals:
-        n_jobs = len(jobs) + len(refusals)
         logger.warning(
             "%d of %d jobs could not be submitted to SLURM: %s", len(refusals), n_jobs, refusals[0]
         )
-    return jobs
 
 
 def _has_worker(cluster: WorkerCluster, *, within: float) -> bool:
@@ -117,15 +138,21 @@ def _has_worker(cluster: WorkerCluster, *, within: float) -> bool:
     return True
 
 
-def _is_any_queued(jobs: Sequence[str]) -> bool:
-    """Return whether one of these jobs is waiting or running; if SLURM does not say, it may be."""
+def _is_any_queued(jobs: Sequence[tuple[str, str | None]]) -> bool:
+    """Return whether one of these jobs is waiting or running; if SLURM does not say, it may be.
+
+    Each comes with the name of its cluster, if sbatch told one.
+    """
     if not jobs:  # their workers have come and gone before anybody waited
         return False
+    clusters = sorted({cluster for _, cluster in jobs if cluster is not None})
+    where = [f"--clusters={','.join(clusters)}"] if clusters else []
+    numbers = ",".join(number for number, _ in jobs)
     # The user's own filters, such as SQUEUE_STATES, must not hide a job.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SQUEUE_")}
     try:
         asked = subprocess.run(
-            ["squeue", f"--jobs={','.join(jobs)}", "--noheader", "--format=%i"],
+            ["squeue", *where, f"--jobs={numbers}", "--noheader", "--format=%i"],
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -138,4 +165,4 @@ def _is_any_queued(jobs: Sequence[str]) -> bool:
         # Of a single job it says so a few minutes after its end. Anything else may pass, as when
         # SLURM's controller is being restarted.
         return "Invalid job id" not in asked.stderr
-    return bool(asked.stdout.strip())
+    return any(word.isdigit() for word in asked.stdout.split())  # clusters have a title each

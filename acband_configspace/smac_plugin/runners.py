@@ -424,24 +424,26 @@ def _limit(trial: TrialInfo) -> float | None:
 
 @contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM raise SystemExit here, as Ctrl-C raises KeyboardInterrupt.
+    """Let SIGTERM raise SystemExit here, as Ctrl-C raises KeyboardInterrupt; and so SIGHUP.
 
-    Batch systems end jobs with it; by default Python would die without stopping its racers or
-    saving. A handler of the user's own is left alone, and so are threads, which cannot have one.
+    Batch systems end jobs with the one, terminals that are closed with the other; by default Python
+    would die without stopping its racers or saving. A handler of the user's own is left alone, as
+    are signals that are ignored, below nohup, and threads, which cannot have handlers.
     """
     mine = threading.current_thread() is threading.main_thread()
-    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    numbers = [n for n in signals if mine and signal.getsignal(n) is signal.SIG_DFL]
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, leave)
+    for number in numbers:
+        signal.signal(number, leave)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
@@ -464,7 +466,7 @@ def interrupt_on_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until this is done, but not if they come twice.
+    """Let Ctrl-C, SIGTERM and SIGHUP wait until this is done, but not if they come twice.
 
     Threads cannot do so, and need not.
     """
@@ -472,7 +474,7 @@ def interrupts_held() -> Iterator[None]:
         yield
         return
     held: list[int] = []
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {n: handler for n in signals if callable(handler := signal.getsignal(n))}
 
     def let_go() -> None:

@@ -18,6 +18,7 @@ from cli_helpers import (
     write_formulas,
     write_script,
 )
+from cluster_helpers import eventually
 from dask.distributed import LocalCluster
 
 from acband_configspace.cli.errors import ExitCode
@@ -70,12 +71,14 @@ needs_jobqueue = pytest.mark.skipif(
 )
 
 
-def run_on_slurm(folder: Path, *words: str, **scripts: str) -> subprocess.Popen[str]:
+def run_on_slurm(
+    folder: Path, *words: str, scenario: str = QUEUED, **scripts: str
+) -> subprocess.Popen[str]:
     """Start ``acband run --slurm`` where SLURM's commands are these scripts."""
-    (folder / "bin").mkdir()
+    (folder / "bin").mkdir(exist_ok=True)
     for name, text in scripts.items():
         write_script(folder / "bin" / name, f"#!/bin/sh\n{text}\n")
-    (folder / "scenario.toml").write_text(QUEUED)
+    (folder / "scenario.toml").write_text(scenario)
     return subprocess.Popen(
         [sys.executable, "-m", "acband_configspace", "run", ".", "--output", "run", *words],
         cwd=folder,
@@ -83,7 +86,19 @@ def run_on_slurm(folder: Path, *words: str, **scripts: str) -> subprocess.Popen[
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,  # as a shell starts it at a terminal
     )
+
+
+def errors_at_the_end(process: subprocess.Popen[str], code: int) -> str:
+    """Return what a process has said when it ends, which it must do soon and with this code."""
+    try:
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == code, output + errors
+    return errors
 
 
 @needs_jobqueue
@@ -130,7 +145,79 @@ def test_a_job_that_slurm_refuses_is_told_of_and_the_others_are_waited_for(tmp_p
         output, errors = process.communicate(timeout=60)
         assert process.returncode == ExitCode.CLUSTER_LOST
         assert "1 of 2 jobs could not be submitted to SLURM: sbatch: error: QOS" in output + errors
-        assert "no job is in SLURM's queue any more" in errors
+        assert "none of the jobs is in SLURM's queue any more" in errors
     finally:
         process.kill()
         process.wait()
+
+
+@needs_jobqueue
+def test_jobs_of_another_cluster_are_looked_up_and_cancelled_there(tmp_path: Path) -> None:
+    """They are queued at the first look, and gone at the second."""
+    process = run_on_slurm(
+        tmp_path,
+        "--slurm",
+        sbatch="echo Submitted batch job 7 on cluster fast",
+        squeue='echo "$@" >> asked; echo CLUSTER: fast; [ "$(wc -l < asked)" -gt 1 ] || echo 7',
+        scancel='echo "$@" >> cancelled',
+    )
+    errors = errors_at_the_end(process, ExitCode.CLUSTER_LOST)
+    assert "none of the jobs is in SLURM's queue any more" in errors
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked == ["--clusters=fast --jobs=7 --noheader --format=%i"] * 2
+    assert (tmp_path / "cancelled").read_text() == "--clusters=fast 7\n"
+
+
+@needs_jobqueue
+def test_ctrl_c_at_a_terminal_loses_no_job_that_is_being_submitted(tmp_path: Path) -> None:
+    """The signal goes to all of the process group: sbatch, too, if it is in it."""
+    process = run_on_slurm(
+        tmp_path,
+        "--slurm",
+        sbatch="touch asked; sleep 2; echo Submitted batch job 1",
+        squeue="echo 1",
+        scancel='echo "$@" >> cancelled',
+    )
+    eventually((tmp_path / "asked").exists, 60)
+    os.killpg(process.pid, signal.SIGINT)
+    errors_at_the_end(process, ExitCode.INTERRUPTED)
+    assert (tmp_path / "cancelled").read_text() == "1\n"
+
+
+@needs_jobqueue
+def test_a_terminal_that_is_closed_leaves_no_job_in_the_queue(tmp_path: Path) -> None:
+    process = run_on_slurm(
+        tmp_path,
+        "--slurm",
+        sbatch="echo Submitted batch job 1; touch taken",
+        squeue="echo 1",
+        scancel='echo "$@" >> cancelled',
+    )
+    eventually((tmp_path / "taken").exists, 60)
+    process.send_signal(signal.SIGHUP)
+    errors_at_the_end(process, 128 + signal.SIGHUP)
+    assert (tmp_path / "cancelled").read_text() == "1\n"
+
+
+@needs_jobqueue
+def test_a_run_is_not_replaced_if_slurm_takes_no_job(tmp_path: Path) -> None:
+    errors_at_the_end(run_on_slurm(tmp_path), ExitCode.DONE)
+    journal = tmp_path / "run" / "journal.jsonl"
+    before = journal.read_bytes()
+    process = run_on_slurm(tmp_path, "--fresh", "--slurm", sbatch="echo no >&2; exit 1", scancel="")
+    errors = errors_at_the_end(process, ExitCode.CLUSTER_LOST)
+    assert "no job could be submitted to SLURM: no" in errors
+    assert journal.read_bytes() == before
+
+
+@needs_jobqueue
+def test_there_are_as_many_jobs_as_the_scenario_has_workers(tmp_path: Path) -> None:
+    process = run_on_slurm(
+        tmp_path,
+        "--slurm",
+        scenario=f"{QUEUED}[run]\nworkers = 3\n",
+        sbatch="echo job >> asked; exit 1",
+        scancel="",
+    )
+    errors_at_the_end(process, ExitCode.CLUSTER_LOST)
+    assert (tmp_path / "asked").read_text() == "job\n" * 3

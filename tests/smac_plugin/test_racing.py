@@ -392,7 +392,9 @@ def assert_no_children(children: Collection[psutil.Process]) -> None:
     assert not alive
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL]
+)
 def test_however_the_run_ends_no_racer_lives_on_and_it_can_be_continued(
     tmp_path: Path, number: int
 ) -> None:

@@ -172,7 +172,7 @@ def test_a_job_that_ends_before_there_is_a_worker_ends_the_run(
     prologue = {"DASK_JOBQUEUE__SLURM__JOB_SCRIPT_PROLOGUE": "['exit 1']"}
     with acband_run(service, "--slurm", cwd=tmp_path, **prologue) as process:
         errors = errors_of(process, ExitCode.CLUSTER_LOST)
-    assert "no job is in SLURM's queue any more" in errors
+    assert "none of the jobs is in SLURM's queue any more" in errors
     assert list(tmp_path.glob("slurm-*.out"))
 
 
