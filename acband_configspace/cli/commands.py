@@ -163,6 +163,8 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
     cores, limit_mb = facades.runs_at_a_time(scenario_file), scenario_file.memory_limit
     jobs = arguments.workers or scenario_file.workers
     with _cluster(arguments, jobs=jobs, cores=cores, limit_mb=limit_mb) as client:
+        if arguments.slurm and arguments.fresh:
+            _slurm().check_taken(client.cluster)  # before anything is replaced
         facade = facades.make_facade(
             scenario_file,
             output,

@@ -55,7 +55,7 @@ class WorkerJob(SLURMJob):
         if named := re.search(r"on cluster (\S+)", out):
             self.cluster_name = named[1]
             self.cancel_command = f"{self.cancel_command} --clusters={named[1]}"
-        return str(super()._job_id_from_submit_output(out))
+        return str(SLURMJob._job_id_from_submit_output(self, out))
 
     @staticmethod
     def _call(cmd: list[str], **options: Any) -> Any:
@@ -77,10 +77,7 @@ class WorkerCluster(SLURMCluster):
 
 @contextmanager
 def slurm_cluster(partition: str, *, jobs: int, cores: int, memory: str) -> Iterator[WorkerCluster]:
-    """Submit so many jobs, each one worker; in the end they are cancelled, after SIGTERM too.
-
-    An error says why SLURM took none.
-    """
+    """Submit so many jobs, each one worker; in the end they are cancelled, after SIGTERM too."""
     with (
         exit_on_sigterm(),
         WorkerCluster(queue=partition, cores=cores, processes=1, memory=memory) as cluster,
@@ -90,7 +87,6 @@ def slurm_cluster(partition: str, *, jobs: int, cores: int, memory: str) -> Iter
         # that calls sbatch, and nobody would know the numbers of these jobs to cancel them.
         while not cluster.workers:
             time.sleep(0.05)
-        _check_refusals(cluster)
         yield cluster
 
 
@@ -99,8 +95,15 @@ def await_worker(cluster: WorkerCluster) -> None:
 
     There is no other limit: who gives up loses their place in the queue.
     """
-    # When Dask closes the cluster it insists that nobody holds a job any more: no variable may do
-    # so, here and below, while an error is on its way.
+    check_taken(cluster)
+    refusals = _refusals(cluster)
+    if refusals:
+        logger.warning(
+            "%d of %d jobs could not be submitted to SLURM: %s",
+            len(refusals),
+            len(cluster.workers),
+            refusals[0],
+        )
     taken = [(job.job_id, job.cluster_name) for job in _jobs(cluster) if job.refusal is None]
     seconds = FIRST_LOOK
     while not _has_worker(cluster, within=seconds):
@@ -113,20 +116,21 @@ def await_worker(cluster: WorkerCluster) -> None:
         seconds = min(2 * seconds, LOOK_INTERVAL)
 
 
-def _jobs(cluster: WorkerCluster) -> list[WorkerJob]:
-    return list(cluster.workers.values())
-
-
-def _check_refusals(cluster: WorkerCluster) -> None:
-    """Warn of jobs that SLURM has not taken; raise an error if it took none."""
-    refusals = [job.refusal for job in _jobs(cluster) if job.refusal is not None]
-    n_jobs = len(cluster.workers)
-    if len(refusals) == n_jobs:
+def check_taken(cluster: WorkerCluster) -> None:
+    """Raise an error, which says why, if SLURM took no job."""
+    refusals = _refusals(cluster)
+    if len(refusals) == len(cluster.workers):
         raise NoWorkersError(f"no job could be submitted to SLURM: {refusals[0]}")
-    if refusals:
-        logger.warning(
-            "%d of %d jobs could not be submitted to SLURM: %s", len(refusals), n_jobs, refusals[0]
-        )
+
+
+def _refusals(cluster: WorkerCluster) -> list[str]:
+    return [job.refusal for job in _jobs(cluster) if job.refusal is not None]
+
+
+def _jobs(cluster: WorkerCluster) -> list[WorkerJob]:
+    # When Dask closes the cluster it insists that nobody holds a job any more: no variable may do
+    # so while an error is on its way.
+    return list(cluster.workers.values())
 
 
 def _has_worker(cluster: WorkerCluster, *, within: float) -> bool:

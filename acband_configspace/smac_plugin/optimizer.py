@@ -52,6 +52,7 @@ from acband_configspace.smac_plugin.pending import PendingRace, RaceCallback
 from acband_configspace.smac_plugin.runhistory import (
     FIRST_FOREIGN,
     LinearRunHistory,
+    n_saved,
     saved_trials,
 )
 from acband_configspace.smac_plugin.runners import RaceRunner
@@ -127,7 +128,8 @@ class ACBandOptimizer(SMBO):
         self._acband.settle()
         if self._finished:
             with suppress(JournalError, RunInUseError, RunDirectoryGoneError, OSError):
-                if self._are_results_missing():  # a process was killed at the end
+                path = self._scenario.output_directory / "runhistory.json"
+                if n_saved(path) < self._runhistory.finished:  # a process was killed at the end
                     self._save_as_own()
             return super().optimize(data_to_scatter=data_to_scatter)
         self._stop = False  # what a callback stopped may go on
@@ -289,7 +291,7 @@ class ACBandOptimizer(SMBO):
                 self._journal.check()
                 self._write_files()
             elif not self._save_as_own():
-                self._say_unsaved("another process has saved this run")
+                self._say_unsaved("somebody else has saved this run")
         except OSError as error:
             self._say_unsaved(f"{error}; but the journal of the run has all its races")
         except (JournalError, RunDirectoryGoneError, RunInUseError) as error:
@@ -309,21 +311,17 @@ class ACBandOptimizer(SMBO):
 
         Returns whether they are written.
         """
-        if os.getpid() != self._pid or self._stamp() != self._saved_as:  # a fork is somebody else
+        directory = self._scenario.output_directory
+        if not directory.is_dir():
+            raise RunDirectoryGoneError(str(directory))
+        is_own = self._stamp() in (self._saved_as, None)  # where nothing is, nothing is lost
+        if os.getpid() != self._pid or not is_own:  # a fork is somebody else
             return False
         self._journal.go_on()
         try:
             self._write_files()
         finally:
             self._journal.pause()
-        return True
-
-    def _are_results_missing(self) -> bool:
-        """Return whether SMAC's run history on the disk has fewer results than there are."""
-        path = self._scenario.output_directory / "runhistory.json"
-        with suppress(OSError, ValueError, TypeError, LookupError):
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            return bool(saved["stats"]["finished"] < self._runhistory.finished)
         return True
 
     def _stamp(self) -> tuple[int, int] | None:

@@ -28,6 +28,8 @@ from acband_configspace.smac_plugin.trial_values import is_result
 _TRIAL = '{"config_id": '
 #: And how it mostly goes on: names with characters that JSON escapes are rare.
 _PLACE = re.compile(r'{"config_id": (\d+), "instance": (?:null|"([^"\\]*)"), "seed": (\d+),')
+#: How many trials were over, in the first line of such a file.
+_FINISHED = re.compile(r'{"stats": {.*?"finished": (\d+)')
 #: The ids of configurations that were told and take no part start here.
 FIRST_FOREIGN = 10**9
 
@@ -210,6 +212,16 @@ class LinearRunHistory(RunHistory):
                 ),
             )
             file.write("]}")
+
+
+def n_saved(path: Path) -> int:
+    """Return how many trials were over when a file was saved; none if there is no such file."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            found = _FINISHED.match(file.readline())
+    except (OSError, ValueError):
+        return 0
+    return 0 if found is None else int(found[1])
 
 
 def saved_trials(

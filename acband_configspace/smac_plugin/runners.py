@@ -435,6 +435,8 @@ def exit_on_sigterm() -> Iterator[None]:
     numbers = [n for n in signals if mine and signal.getsignal(n) is signal.SIG_DFL]
 
     def leave(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:  # a shell that ends passes it on, and so does the system
+            signal.signal(number, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
     for number in numbers:

@@ -185,6 +185,9 @@ def test_ctrl_c_at_a_terminal_loses_no_job_that_is_being_submitted(tmp_path: Pat
 
 
 @needs_jobqueue
+@pytest.mark.skipif(
+    signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="SIGHUP is ignored below nohup"
+)
 def test_a_terminal_that_is_closed_leaves_no_job_in_the_queue(tmp_path: Path) -> None:
     process = run_on_slurm(
         tmp_path,
@@ -201,13 +204,18 @@ def test_a_terminal_that_is_closed_leaves_no_job_in_the_queue(tmp_path: Path) ->
 
 @needs_jobqueue
 def test_a_run_is_not_replaced_if_slurm_takes_no_job(tmp_path: Path) -> None:
-    errors_at_the_end(run_on_slurm(tmp_path), ExitCode.DONE)
+    def run(*words: str) -> subprocess.Popen[str]:
+        scenario = QUEUED.replace('wall_time = "1 s"', "trials = 10")
+        sbatch = "echo no >&2; exit 1"
+        return run_on_slurm(tmp_path, *words, scenario=scenario, sbatch=sbatch, scancel="")
+
+    errors_at_the_end(run(), ExitCode.DONE)
     journal = tmp_path / "run" / "journal.jsonl"
     before = journal.read_bytes()
-    process = run_on_slurm(tmp_path, "--fresh", "--slurm", sbatch="echo no >&2; exit 1", scancel="")
-    errors = errors_at_the_end(process, ExitCode.CLUSTER_LOST)
+    errors = errors_at_the_end(run("--fresh", "--slurm"), ExitCode.CLUSTER_LOST)
     assert "no job could be submitted to SLURM: no" in errors
     assert journal.read_bytes() == before
+    errors_at_the_end(run("--slurm"), ExitCode.DONE)  # it is over, and needs no job
 
 
 @needs_jobqueue

@@ -44,6 +44,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "racing": {"racing": True, "n_trials": 900},
     "paper": {"settings": Settings(k=3, alpha=0.1, playoff=20), "n_trials": 900},
     "begun": {"stop_after": 20},
+    "early": {"stop_after": 5},
     "one race": {"stop_after": 1},
     "no race": {"stop_after": 0},
     "negative": {"cost": lambda values, key: -values["x"]},
@@ -170,7 +171,7 @@ def test_who_runs_alone_is_not_said_to_win(kind: str, directories: Path) -> None
 
 
 def test_who_has_not_raced_yet_is_not_said_to_have_run_alone(directories: Path) -> None:
-    run = Run.load(directories / "begun")
+    run = Run.load(directories / "early")
     rounds = [round_ for epoch in shown_epochs(run) for round_ in epoch.rounds]
     groups = [group for round_ in rounds for group in round_.groups]
     n_waiting = sum(len(group.members) for group in groups if not group.has_raced)
