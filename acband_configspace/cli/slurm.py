@@ -104,7 +104,7 @@ def await_worker(cluster: WorkerCluster) -> None:
             len(cluster.workers),
             refusals[0],
         )
-    taken = [(job.job_id, job.cluster_name) for job in _jobs(cluster) if job.refusal is None]
+    taken = [(str(job.job_id), job.cluster_name) for job in _jobs(cluster) if job.refusal is None]
     seconds = FIRST_LOOK
     while not _has_worker(cluster, within=seconds):
         if not _is_any_queued(taken):
