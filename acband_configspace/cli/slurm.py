@@ -20,7 +20,7 @@ from dask_jobqueue.slurm import SLURMCluster, SLURMJob
 from distributed.core import Status
 
 from acband_configspace.errors import NoWorkersError
-from acband_configspace.smac_plugin.runners import exit_on_sigterm
+from acband_configspace.smac_plugin.runners import exit_on_signals
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class WorkerCluster(SLURMCluster):
 def slurm_cluster(partition: str, *, jobs: int, cores: int, memory: str) -> Iterator[WorkerCluster]:
     """Submit so many jobs, each one worker; in the end they are cancelled, after SIGTERM too."""
     with (
-        exit_on_sigterm(),
+        exit_on_signals(),
         WorkerCluster(queue=partition, cores=cores, processes=1, memory=memory) as cluster,
     ):
         cluster.scale(jobs=jobs)

@@ -54,7 +54,7 @@ from acband_configspace.smac_plugin.runners import (
     RaceRunner,
     TargetFunction,
     check_arguments,
-    exit_on_sigterm,
+    exit_on_signals,
     interrupt_on_ctrl_c,
     make_runner,
 )
@@ -401,7 +401,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
             self._runner.scatter(data_to_scatter)
             data_to_scatter = None
         try:
-            with exit_on_sigterm(), interrupt_on_ctrl_c():
+            with exit_on_signals(), interrupt_on_ctrl_c():
                 if data_to_scatter is not None and not data_to_scatter:
                     raise ValueError("data_to_scatter must not be empty but got {}")
                 # Not by way of SMAC's facade, which saves also where the run was refused, and

@@ -423,8 +423,8 @@ def _limit(trial: TrialInfo) -> float | None:
 
 
 @contextmanager
-def exit_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM raise SystemExit here, as Ctrl-C raises KeyboardInterrupt; and so SIGHUP.
+def exit_on_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise SystemExit here, as Ctrl-C raises KeyboardInterrupt.
 
     Batch systems end jobs with the one, terminals that are closed with the other; by default Python
     would die without stopping its racers or saving. A handler of the user's own is left alone, as

@@ -229,3 +229,30 @@ def test_there_are_as_many_jobs_as_the_scenario_has_workers(tmp_path: Path) -> N
     )
     errors_at_the_end(process, ExitCode.CLUSTER_LOST)
     assert (tmp_path / "asked").read_text() == "job\n" * 3
+
+
+CTRL_C = """
+import signal
+from acband_configspace.cli.main import main
+
+before = signal.getsignal(signal.SIGINT)
+print(main(["run", ".", "--output", "run", "--slurm"]))
+print(signal.getsignal(signal.SIGINT) is before)
+"""
+
+
+@needs_jobqueue
+def test_ctrl_c_does_the_same_after_a_run_on_slurm(tmp_path: Path) -> None:
+    """While the result is read and printed, that is; dask-jobqueue would have changed it."""
+    (tmp_path / "scenario.toml").write_text(QUEUED)
+    write_script(tmp_path / "sbatch", "#!/bin/sh\nexit 1\n")
+    done = subprocess.run(
+        [sys.executable, "-c", CTRL_C],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    said = done.stdout.splitlines()
+    assert said[-2:] == [str(int(ExitCode.CLUSTER_LOST)), "True"], done.stderr
