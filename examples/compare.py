@@ -459,7 +459,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--workers", type=int, default=2, help="for timed jobs (2)")
     add("--test", type=int, help="use at most this many test instances (default: all)")
     add("--test-earlier", type=int, metavar="TEST",
-        help="use at most this many for what was found earlier (default: as many)")  # fmt: skip
+        help="use at most this many for earlier results (default: as --test)")  # fmt: skip
     add("--keep", metavar="FOLDER", help="keep each run there; do none twice")
     add("--kept-only", action="store_true", help="only make the tables of kept runs: run no others")
     add("--csv", metavar="FILE", help="write the figures of every run")

@@ -24,7 +24,7 @@ def make_parser(
     add = parser.add_argument
     add("--minutes", type=float, default=1.0, help="tune for this long (1)")
     add("--workers", type=int, default=workers, help=f"racers at a time ({workers})")
-    add("--trials", type=int, default=100, help="at most (100: no limit)")
+    add("--trials", type=int, default=100, help="run at most this many (100: no limit)")
     add("--seed", type=int, default=0)
     add("--instances", type=int, default=instances, help=f"to train on ({instances})")
     add("--test", type=int, default=test, help=f"instances to test on ({test})")

@@ -129,10 +129,10 @@ MOVED = argument(
         nargs="?",
         const="normal",
         metavar="PARTITION",
-        help="start --workers Dask workers as SLURM jobs in this partition (normal), and wait as "
-        "long as all of them are queued; once one has started, five minutes without any worker end "
-        "the run, which continues when it is started again; the jobs' time limit is that of "
-        "dask-jobqueue's configuration",
+        help="start --workers Dask workers as SLURM jobs in this partition (normal), and wait "
+        "while all of them are queued; once one has started, five minutes without a worker end the "
+        "run (start it again to continue); the jobs' time limit comes from dask-jobqueue's "
+        "configuration",
     ),
     argument("--quiet", action="store_true", help="print the result only"),
 )
@@ -285,7 +285,7 @@ def _cluster(
 
 @command(SCENARIO, WORKERS, SEED)
 def check(arguments: argparse.Namespace) -> ExitCode | None:
-    """Read everything, say what was understood, and run one race: is everything in order?
+    """Read everything, show what was understood, and run one race to see whether it works.
 
     Prints the space, the number of instances, the plan and the exact command line of one run.
     Nothing is recorded.
@@ -440,16 +440,16 @@ def _what_is_tested_on(scenario_file: ScenarioFile) -> str:
 
 def _how_to_show(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--json", action="store_true", help="its values as one JSON object")
+    group.add_argument("--json", action="store_true", help="print its values as one JSON object")
     group.add_argument(
-        "--command", dest="as_command", action="store_true", help="the command line it stands for"
+        "--command", dest="as_command", action="store_true", help="print it as a command line"
     )
 
 
 @command(
     RUN,
     _how_to_show,
-    argument("--instance", default="INSTANCE", help="the instance in that command line"),
+    argument("--instance", default="INSTANCE", help="the instance that --command shows"),
     MOVED,
 )
 def show(arguments: argparse.Namespace) -> None:
@@ -531,9 +531,9 @@ def new(arguments: argparse.Namespace) -> None:
 def recover(arguments: argparse.Namespace) -> None:
     """Mend a run whose journal is damaged; a copy of it is kept, and the run can then continue.
 
-    Lines that agree with their checksums are kept, unless they depend on one that does not; but
-    everything after damage that may hide a plan is cut. What is then missing will be run again when
-    the run is next started.
+    Lines that match their checksums are kept, unless they depend on one that does not; everything
+    after damage that may hide a plan is cut. What is missing is run again when the run is next
+    started.
 
     example:
       acband recover acband_output/my_run-0

@@ -24,8 +24,8 @@ class ExitCode(enum.IntEnum):
 
 EXIT_CODES = """exit codes:
   0    done
-  1    the target does not work, or no trial has finished; check has found a problem
-  2    a file or an option is not what it must be
+  1    the target does not work, no trial finished, or check found a problem
+  2    a file or an option is invalid
   3    the directory holds another run, or one that another process has open, changed or removed
   4    the target said ABORT
   5    the cluster is gone, takes no jobs, or had no workers for too long; started again, the run

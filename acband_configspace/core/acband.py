@@ -115,7 +115,8 @@ def acband(
     if len(given) != schedule.supply.n_given:
         raise ValueError(f"given must be {schedule.supply.n_given} configurations but got {given}")
     if spend not in SPENDINGS:
-        raise ValueError(f"spend must be one of {', '.join(map(repr, SPENDINGS))}, got {spend!r}")
+        names = ", ".join(map(repr, SPENDINGS))
+        raise ValueError(f"spend must be one of {names} but got {spend!r}")
     left = RaceBudget(schedule, first_instance=first_instance)
     return _acband(schedule, rng, list(given), first_new, left, spend)
 
@@ -205,7 +206,9 @@ def cse(
     share = share_kept(rho, k=k)
     budget = whole_number("budget", budget, at_least=0)
     if not len(configurations) or len(set(configurations)) != len(configurations):
-        raise ValueError(f"configurations must be distinct, at least one, got {configurations!r}")
+        raise ValueError(
+            f"configurations must be distinct and not empty but got {configurations!r}"
+        )
     rounds = cse_rounds(len(configurations), k=k, budget=budget, share=share)
     if any(round_.races_per_group == 0 for round_ in rounds):
         least = len(rounds) * max(round_.n_groups for round_ in rounds)

@@ -75,7 +75,7 @@ class Schedule:
     set_aside: int = 0
     """How many races of the budget are kept from the epochs for the playoff.
 
-    If none are, the playoff lives on what early stopping saved.
+    If none are, the playoff uses what early stopping saved.
     """
 
     @classmethod
@@ -228,7 +228,7 @@ class Schedule:
 
     @property
     def n_trials(self) -> int:
-        """Racers started at most: where results are kept, none is run for again."""
+        """Racers started at most; where results are kept, none is run again."""
         racers = self._n_racers_of_epochs
         if self.supply.results_kept and self.supply.n_instances is not None:
             n_configs = self.n_configs + self.supply.n_given
@@ -297,7 +297,7 @@ def sufficient_budget(
     """Return the budget that Theorem 1 calls sufficient, divided by the problem's own γ̄⁻¹.
 
     γ̄⁻¹ says how many races tell configurations apart: one plus the races after which the
-    statistic is within half a suboptimality gap of its limit. Multiply by what you believe of it.
+    statistic is within half a suboptimality gap of its limit. Multiply by your guess of it.
 
     With ``crude=True`` the appendix' cruder bound, (n_0 + 2^(E+1)) in place of n_0. The theorem as
     printed drops the term (2E(C_2 + C_3) - C_1 E(E + 1)) / k that its proof arrives at; the crude

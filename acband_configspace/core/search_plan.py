@@ -72,10 +72,10 @@ class SearchSchedule:
         limit = "until time is up" if math.isinf(self.n_trials) else f"{self.n_trials:,.0f} trials"
         what = (
             "in each pass, groups race on instances that the\n"
-            "champion has met, and the winner of a group challenges it on 2, 4, 8, … of them"
+            "champion has met, and each group's winner challenges it on 2, 4, 8, … of these"
             if self.racing
             else "in each pass, new configurations race on one instance,\n"
-            "and the best meet on more of them until one is left to challenge the champion"
+            "and the best on more, until one is left to challenge the champion"
         )
         lines = [
             f"AC-Band with memory, k = {self.k}, {limit}: {what}",

@@ -34,7 +34,8 @@ class Settings:
     the same instances: see :mod:`acband_configspace.core.search`.
     Without, it follows the paper's schedule, every race on an instance of its own: see
     :class:`~acband_configspace.Schedule`. The options from ``alpha`` on belong to that schedule,
-    and giving one of them another value than its default is choosing it (in a facade, giving it).
+    and giving one of them a value other than its default selects it (in a facade, giving it at all
+    does).
 
     >>> Settings().memory, Settings(alpha=0.05).memory
     (True, False)
@@ -97,7 +98,7 @@ class Settings:
             raise ValueError(f"first must be 'default' or 'random' but got {self.first!r}")
         if self.spend not in SPENDINGS:
             names = ", ".join(map(repr, SPENDINGS))
-            raise ValueError(f"spend must be one of {names}, got {self.spend!r}")
+            raise ValueError(f"spend must be one of {names} but got {self.spend!r}")
         statistic = get_statistic(self.statistic)
         object.__setattr__(self, "judge_by", statistic)
         level = checked_early_stopping(self.early_stopping, statistic)

@@ -219,7 +219,7 @@ class Journal:
         if self.path.stat().st_size != self._n_bytes:
             self.close()
             raise JournalError(
-                str(self.path), 1, "and others were changed by somebody else; start the run again"
+                str(self.path), 1, "and others were changed by another process; start the run again"
             )
         self._open(self._n_bytes)
 
@@ -233,7 +233,7 @@ class Journal:
         if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
             raise RunDirectoryGoneError(str(self.path))
         if own.st_size < self._n_bytes:
-            raise JournalError(str(self.path), 1, "and others were cut off by somebody else")
+            raise JournalError(str(self.path), 1, "and others were cut off by another process")
         if own.st_size > self._n_bytes:
             os.ftruncate(descriptor, self._n_bytes)
 

@@ -97,7 +97,7 @@ class _Salvage:
             self.recorded = recorded_from(decoded(lines[0]), self._races)
         except NONSENSE as error:
             raise JournalError(
-                str(path), 1, f"is damaged, and it says what run this was: start anew ({error})"
+                str(path), 1, f"is damaged, and it identifies the run: start anew ({error})"
             ) from None
         for position, raw in enumerate(lines[1:], 1):
             self._try(position, raw)

@@ -120,21 +120,21 @@ class ACBandFacade(RandomFacade):
         For a binary with a command line of its own: from (config, instance, seed, cutoff) to the
         list of arguments.
     success_codes : collection of int | None
-        The exit codes with which a binary says that it came to its end: 0 by default. SAT solvers
-        exit with 10 or 20.
+        The exit codes that mean that a binary ran to its end: 0 by default. SAT solvers exit with
+        10 or 20.
     progress : bool | None
         Whether to show a :class:`ProgressCallback`: by default in a notebook, or if the standard
         error stream is a terminal, and no such callback is given.
     test_instances : list of str | None
-        The incumbent and the default are run on them at the end, and compared: see
-        ``test_results``. A function must take the argument ``instance`` then, which is None while
-        it is trained if the scenario has no instances.
+        The incumbent and the default are compared on them at the end: see ``test_results``. A
+        function must then take the argument ``instance``, which is None before that if the scenario
+        has no instances.
     test_share : float | None
         Instead of ``test_instances``: the share of the scenario's instances to hold back for it.
     warm_start : run directory | RunHistory | list of (config, instance, seed, cost) | None
         Earlier results of the same space, whose costs mean the same. The k best of these
-        configurations race from the start, on the instances and seeds that most is known of; what
-        is known of them and of the default is not run again and takes nothing of ``n_trials``.
+        configurations race from the start, on the instances and seeds with the most results; known
+        results of these and of the default are not run again, and use none of ``n_trials``.
     allow_crashes : bool
         Whether to go on if every trial of the first round crashes.
     dask_client : Client | None
@@ -295,9 +295,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         elif not isinstance(intensifier, ACBandIntensifier):
             raise TypeError(f"intensifier must be an ACBandIntensifier but got {intensifier!r}")
         elif given := [name for name in options if name in OPTIONS]:
-            raise TypeError(
-                f"{', '.join(given)} must be given to the intensifier, since one was passed"
-            )
+            raise TypeError(f"{', '.join(given)} must be given to the intensifier that was passed")
         else:
             # Made before there was a facade, it knows neither how trials run nor what else races.
             checked = intensifier.with_run(
@@ -474,8 +472,8 @@ multi_objective_algorithm, runhistory_encoder, config_selector
     ) -> list[Validation]:
         """Validate several configurations, to compare them.
 
-        They take turns, instance by instance, so that a machine that becomes slower does so for
-        all; one that is there twice is run once. The arguments are those of :meth:`validate`.
+        They take turns, instance by instance, so that a machine that slows down does so for all;
+        duplicates are run once. The arguments are those of :meth:`validate`.
         """
         runner = idle_runner(self._runner, "validate")
         if instances is not None:

@@ -103,11 +103,11 @@ class ACBandIntensifier(LeaderIntensifier):
         3 % longer; otherwise 25 under a time limit, each pass twice as long; otherwise ``n_trials``
         are divided up between two passes (one below 150).
     proposals : "uniform" | "learned" | "selector" | Proposals
-        Where new configurations come from: all uniformly at random; or a quarter of them (half
-        with ``racing``), the others chosen by a model, most of them near the best so far; or half
-        of them, the others, in a stock facade, from SMAC's own selector, so that its model and
-        acquisition function have a say (such a run cannot be continued once it was stopped); or as
-        an object of your own proposes them.
+        Where new configurations come from. "uniform": all at random. "learned": a quarter at random
+        (half with ``racing``), the others chosen by a model, most of them near the best so far.
+        "selector", in a stock facade: half at random, the others from SMAC's own selector, with its
+        model and acquisition function (such a run cannot be resumed). Or an object of your own
+        proposes them: see :class:`~acband_configspace.smac_plugin.proposals.Proposals`.
     first : "default" | "random"
         θ_0: the space's default configuration, or a random one as in the paper.
     memory : bool | None
@@ -537,8 +537,8 @@ class ACBandIntensifier(LeaderIntensifier):
             trial = ToldTrial(info.config, InstanceKey(info.instance, info.seed), value)
             if trial not in self.told:  # a script that is started again tells it again
                 logger.warning(
-                    "A result was told, after the first race, of a configuration that AC-Band did "
-                    "not ask for: it takes no part. Tell what you know before you ask for anything."
+                    "A result was told of a configuration that AC-Band did not ask for; since "
+                    "races have begun, it takes no part. Tell known results before the first ask."
                 )
             return
         if is_awaited:  # of what is told again, the engine has the first

@@ -223,8 +223,8 @@ class ACBandOptimizer(SMBO):
     def load(self) -> None:
         """Refuse: what there is to load was loaded when the facade was made."""
         raise RuntimeError(
-            "load must not be called: a run continues by itself, from its journal, when a facade "
-            "is made for it"
+            "load must not be called: a run continues from its journal as soon as its facade is "
+            "made"
         )
 
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
@@ -291,9 +291,9 @@ class ACBandOptimizer(SMBO):
                 self._journal.check()
                 self._write_files()
             elif not self._save_as_own():
-                self._say_unsaved("somebody else has saved this run")
+                self._say_unsaved("another process has saved this run")
         except OSError as error:
-            self._say_unsaved(f"{error}; but the journal of the run has all its races")
+            self._say_unsaved(f"{error}; but the journal of the run holds all its races")
         except (JournalError, RunDirectoryGoneError, RunInUseError) as error:
             self._say_unsaved(str(error).removesuffix("."))
 
@@ -554,13 +554,13 @@ class ACBandOptimizer(SMBO):
             lines = [*recorded.identity.get(TOLD, []), *recorded.told]
             told = Told(ToldTrial.of_json(one, space) for one in lines)
         except NONSENSE as error:
-            what = f"makes no sense: what was told before the first race: {error!r}"
+            what = f"holds results told before the first race that make no sense: {error!r}"
             raise JournalError(str(self._journal.path), 1, what) from error
         warm = [trial for trial in self._warm if not told.replaces(trial)]
         if _warm_results(told) != _warm_results(warm):
             logger.warning(
-                "warm_start has other results by now, but the run goes on with those that it began "
-                "with. Use overwrite=True to begin with the new ones."
+                "warm_start has changed, but the run continues with the results it began with. Use "
+                "overwrite=True to start over with the new ones."
             )
         return told
 

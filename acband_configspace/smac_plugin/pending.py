@@ -337,9 +337,8 @@ class RaceCallback(Callback):
             runner = smbo._runner
             if not self._optimizing or runner is None:
                 raise OutcomesNeededError(
-                    "AC-Band must know the outcomes of the races of this round before it can name "
-                    "further ones: tell the results of the trials that were asked for, then ask "
-                    "again"
+                    "AC-Band needs the outcomes of this round's races before it can name more: "
+                    "tell the results of the trials you asked for, then ask again"
                 )
             if smbo._stop or smbo.budget_exhausted:
                 return  # the generator ends, and with it SMAC's loop

@@ -246,7 +246,7 @@ def how_it_stands(smbo: SMBO, *, interrupted: bool = True) -> str:
     after = f"after {progress.raced} and {clock(progress.elapsed)}"
     place = f"in {progress.place.replace(' · ', ', ')}, {after}"
     how = " without overwrite=True" if smbo._overwrite else ""
-    further = f"Started again{how}, the run continues from there:"
+    further = f"Start it again{how} to continue; its files are in"
     if interrupted:
         where = f"Interrupted {after if progress.finished else place}."
     elif progress.finished:

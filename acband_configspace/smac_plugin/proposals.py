@@ -76,17 +76,17 @@ Floats = npt.NDArray[np.float64]
 
 
 class Proposals(Protocol):
-    """What proposes new configurations; write your own by giving this method."""
+    """Proposes new configurations; implement this method to write your own."""
 
     def propose(
         self, configurations: Sequence[Configuration], known: KnownBest
     ) -> Configuration | None:
         """Return the next configuration, in view of all those so far; None for a uniform one.
 
-        ``known`` tells of them by their numbers, which are their places in the sequence. The same
-        arguments must give the same configuration: a run that is resumed asks again. It is asked
-        for every second new configuration, or, if there is an attribute ``uniform_share``, between
-        0 and 1, for all but that share.
+        ``known`` describes them by their numbers, which are their places in the sequence. The same
+        arguments must give the same configuration: a resumed run asks again. It is asked for every
+        second new configuration or, given an attribute ``uniform_share`` from 0 to 1, for all but
+        that share.
         """
 
 

@@ -153,7 +153,7 @@ def test_the_cutoff_is_cpu_time_there(objective: str, folder: Path) -> None:
 def test_seeds_beside_instances_are_not_used(folder: Path) -> None:
     scenario = read(folder, SCENARIO + "instance_seed_file = seeds.txt\n")
     assert len(scenario.instances or ()) == 3
-    note = "scenario.txt:20: instance_seed_file is read, but seeds are chosen here"
+    note = "scenario.txt:20: instance_seed_file is ignored: seeds are chosen here"
     assert any(told.endswith(note) for told in scenario.notes)
 
 

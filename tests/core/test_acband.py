@@ -89,7 +89,7 @@ def test_one_configuration_wins_without_a_race() -> None:
         ({"k": 1}, "k must be at least 2 but got 1"),
         ({"rho": 1.5}, "rho must lie in"),
         ({"configurations": [1, 1]}, "configurations must be distinct"),
-        ({"configurations": []}, "configurations must be distinct, at least one"),
+        ({"configurations": []}, "configurations must be distinct and not empty"),
     ],
 )
 def test_bad_input_is_named_before_anything_runs(arguments: dict[str, Any], message: str) -> None:

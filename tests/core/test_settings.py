@@ -48,7 +48,7 @@ def table() -> RuntimeTable:
         ("statistic", "best", ValueError, "statistic must be one of 'wins', .* but got 'best'"),
         ("statistic", 3, TypeError, "statistic must be a name or an object with scores"),
         ("early_stopping", 1, ValueError, r"early_stopping must be None or lie in \[0, 1\)"),
-        ("spend", "all", ValueError, "spend must be one of 'nothing', 'configurations', got 'all'"),
+        ("spend", "all", ValueError, "spend must be one of 'nothing', 'configurations' but got"),
     ],
 )
 def test_bad_values_are_named(name: str, value: Any, error: type[Exception], message: str) -> None:

@@ -598,7 +598,7 @@ def test_while_paused_others_may_look_but_not_add(
     other.pause()
     journal.add_race(race(0), values_of(race(0)))
     journal.pause()
-    with pytest.raises(JournalError, match="changed by somebody else; start the run again"):
+    with pytest.raises(JournalError, match="changed by another process; start the run again"):
         other.add_race(race(1), values_of(race(1)))
     assert read_journal(path).races == [race(0)]
 

@@ -191,7 +191,7 @@ def test_a_second_facade_in_this_process_goes_on_or_is_refused(
 
     first.optimizer.register_callback(Intruder())
     first.optimize()
-    with pytest.raises(JournalError, match="changed by somebody else"):
+    with pytest.raises(JournalError, match="changed by another process"):
         second.optimize()
     third = start(tmp_path)
     third.optimize()
@@ -476,7 +476,7 @@ def test_what_is_told_late_does_not_wipe_what_another_facade_has_raced(tmp_path:
     second.optimize()
     races = races_of(a_scenario(tmp_path))
     default = first.scenario.configspace.get_default_configuration()
-    with pytest.raises(JournalError, match="changed by somebody else; start the run again"):
+    with pytest.raises(JournalError, match="changed by another process; start the run again"):
         first.tell(TrialInfo(default, seed=5), TrialValue(cost=0.5))
     assert len(first.intensifier.told) == 0
     assert races_of(a_scenario(tmp_path)) == races

@@ -98,7 +98,7 @@ def test_at_the_end_what_somebody_else_has_raced_is_left_alone(tmp_path: Path) -
     assert saved(facade) == n_saved == other.runhistory.finished
     path = facade.scenario.output_directory / "runhistory.json"
     optimizer_of(facade)._saved_as = optimizer_of(other)._saved_as
-    with pytest.raises(JournalError, match="changed by somebody else"):
+    with pytest.raises(JournalError, match="changed by another process"):
         optimizer_of(facade).save_at_exit()
     assert json.loads(path.read_text())["stats"]["finished"] == n_saved
 
@@ -156,7 +156,7 @@ def test_that_somebody_else_has_saved_a_run_is_said(
     told(tmp_path, 3).optimizer.save()
     facade.optimizer.save()
     assert saved(facade) == 3
-    assert "could not be saved: somebody else has saved this run." in caplog.text
+    assert "could not be saved: another process has saved this run." in caplog.text
 
 
 def test_a_history_that_was_deleted_is_saved_again(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_directory_that_is_deleted_is_not_made_again(
     with pytest.raises(RunDirectoryGoneError):
         facade.optimize()
     assert not directory.exists()
-    assert "has all its races" not in caplog.text
+    assert "holds all its races" not in caplog.text
 
 
 def test_a_run_is_not_kept_in_memory_to_be_saved(tmp_path: Path) -> None:

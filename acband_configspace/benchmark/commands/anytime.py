@@ -126,7 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=20, help="runs of each method")
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1,
-        help="how many to work with; by default one for each core",
+        help="how many processes to use; by default one for each core",
     )  # fmt: skip
     parser.add_argument("--plot", type=Path, help="draw the curves into this file (.png, .pdf, …)")
 

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1,
-        help="how many to work with; by default one for each core",
+        help="how many processes to use; by default one for each core",
     )  # fmt: skip
 
 

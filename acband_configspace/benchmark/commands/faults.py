@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kinds", nargs="+", choices=KILLS, default=list(KILLS),
         help=f"of runs: some of {', '.join(KILLS)}; by default all", metavar="KIND",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, help="of the faults (default: another each time)")
+    parser.add_argument("--seed", type=int, help="for the faults (default: a new one each time)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--eta", type=int, nargs="+", default=[4, 5, 6, 8],
-        help="of Hyperband and successive halving: one of so many goes on (default: 4 5 6 8)",
+        help="of Hyperband and successive halving: keep one in this many (default: 4 5 6 8)",
     )  # fmt: skip
     parser.add_argument(
         "--times",
@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=5, help="runs of each setting")
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1,
-        help="how many to work with; by default one for each core",
+        help="how many processes to use; by default one for each core",
     )  # fmt: skip
     parser.add_argument("--output", type=Path, default=Path("acband_paper"), help="a folder")
 

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=10, help="runs of each (default: 10)")
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1,
-        help="how many to work with; by default one for each core",
+        help="how many processes to use; by default one for each core",
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def read_aclib(path: Path, overrides: Mapping[str, str]) -> ScenarioFile:
     space = read_space(given.existing("paramfile", given.required("paramfile").value))
     for key, why in _NOT_NEEDED.items():
         if found := given.get(key):
-            given.notes.append(f"{found.place}: {found.key} is read, but {why}")
+            given.notes.append(f"{found.place}: {found.key} is ignored: {why}")
     return ScenarioFile(
         format="aclib",
         line=_line(given, [*(train or ()), *(test or ())]),

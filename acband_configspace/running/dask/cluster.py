@@ -333,8 +333,8 @@ class RaceCluster:
             self._end(race, End.CANCELLED)
         elif len(race.losses) >= MOST_LOSSES:
             workers = ", ".join(race.losses)
-            error = f"the race is not tried again, because its worker died each time: {workers}"
-            logger.warning("Race %s is given up: %s", race.key, error)
+            error = f"the race was given up: its worker died each time: {workers}"
+            logger.warning("Race %s: %s", race.key, error)
             self._end(race, End.CRASHED, error)
         else:
             self._waiting.appendleft(race)

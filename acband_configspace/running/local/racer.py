@@ -188,7 +188,7 @@ def explain_start_failure(program: str, error: OSError | ValueError) -> str:
     elif error.errno == errno.EACCES and os.path.isdir(program):
         reason = "it is a directory"
     elif error.errno == errno.EACCES:
-        reason = "it may not be executed (try chmod +x)"
+        reason = "it is not executable (try chmod +x)"
     else:
         reason = os.strerror(error.errno or 0)
     return f"could not start {program!r}: {reason}"
@@ -391,7 +391,7 @@ def read_by(
         with _at_most(READ_PATIENCE):
             reported = function(output, code)
         if reported is not None and not isinstance(reported, ScriptReport):
-            raise TypeError(f"read_result must return a ScriptReport or None: {reported!r}")
+            raise TypeError(f"read_result must return a ScriptReport or None but got {reported!r}")
         own_time = None if reported is None else reported.runtime
         if own_time is not None and not 0 <= own_time < math.inf:
             raise ValueError(f"runtime must be a number of seconds but got {own_time!r}")

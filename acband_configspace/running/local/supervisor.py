@@ -333,8 +333,8 @@ class Supervisor:
             self._take_report(race, index, RacerReport(End.CANCELLED, started=time.time()))
         elif race.lost_watchers[index] >= MOST_LOST_WATCHERS:
             error = (
-                "the racer is not started again, because the process that watched over it was "
-                f"killed each time: {MOST_LOST_WATCHERS} times"
+                "the racer was given up: the process that watched over it was killed "
+                f"{MOST_LOST_WATCHERS} times"
             )
             report = RacerReport(End.CRASHED, started=time.time(), error=error)
             self._take_report(race, index, report)

@@ -196,6 +196,6 @@ def test_a_run_that_another_process_goes_on_with_meanwhile_is_left_alone(
             errors_of(other, ExitCode.DONE)
         service.release()
         errors = errors_of(waiting, ExitCode.RUN_IN_THE_WAY)
-    assert "changed by somebody else; start the run again" in errors
+    assert "changed by another process; start the run again" in errors
     assert Run.load(tmp_path / "run").finished is not None
     eventually(lambda: not service.jobs())

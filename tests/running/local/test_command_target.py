@@ -114,8 +114,8 @@ def test_files_that_cannot_be_started(
         "no-such-program": "it is not on the PATH",
         "plain.txt": "it is not on the PATH; if you mean the file here, write ./plain.txt",
         str(tmp_path): "it is a directory",
-        str(plain): "it may not be executed (try chmod +x)",
-        unreadable: "it may not be executed (try chmod +x)",
+        str(plain): "it is not executable (try chmod +x)",
+        unreadable: "it is not executable (try chmod +x)",
         make_script("", name="empty"): "the file is empty",
         make_script("echo hello\n", name="no first line"): "it is neither a binary for this "
         "machine nor a script whose first line names its interpreter (such as #!/bin/sh)",
