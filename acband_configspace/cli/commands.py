@@ -43,6 +43,7 @@ from acband_configspace.cli.spaces.formats import (
     read_space,
     write_space,
 )
+from acband_configspace.errors import FirstRaceCrashedError
 from acband_configspace.runlog.words import counted
 from acband_configspace.running.race import TrackLimits
 
@@ -186,6 +187,10 @@ def run(arguments: argparse.Namespace) -> ExitCode | None:
             again = ["acband", *(word for word in arguments.words if word != "--fresh")]
             print(f"To continue: {shlex.join(again)}", file=sys.stderr)
             return ExitCode.INTERRUPTED
+        except FirstRaceCrashedError:  # a target that aborts at once has finished no trial, either
+            if abort.reason is None:
+                raise
+            raise TargetAborted(abort.reason) from None
     if abort.reason is not None:
         raise TargetAborted(abort.reason)
     if incumbent is None:

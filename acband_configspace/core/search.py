@@ -364,7 +364,8 @@ class Search(abc.ABC):
             for number, some in behind.items()
         }
         n_common = {number: len(some) for number, some in behind.items()}
-        return KnownBest(plan.number, (self.champion, *others), means, n_common)
+        one_instance = self._pool_size == 1
+        return KnownBest(plan.number, (self.champion, *others), means, n_common, one_instance)
 
     # --- who is the best so far ---------------------------------------------------------------
 

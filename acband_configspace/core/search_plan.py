@@ -174,6 +174,8 @@ class KnownBest:
     logarithms of their times where losers are stopped."""
     n_common: Mapping[int, int] = field(default_factory=dict)
     """On how many instances each of them has met the champion: how much that tells."""
+    one_instance: bool = False
+    """Whether there is one instance only, so that one cost tells all."""
 
 
 Draw = Callable[[int, Callable[[], KnownBest]], int]

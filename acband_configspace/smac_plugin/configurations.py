@@ -55,6 +55,7 @@ class Configurations:
         self._drawn: list[Configuration] = []
         self._numbers: dict[Hashable, int] = {}
         self._exhausted = False
+        self._most = math.prod(parameter.size for parameter in space.values())
         self._sampled: deque[tuple[Configuration, Hashable]] = deque()
         self._proposals = proposals
         share = getattr(proposals, "uniform_share", UNIFORM_SHARE_OF_OTHERS)
@@ -63,7 +64,7 @@ class Configurations:
             raise ValueError(f"uniform_share of proposals must be from 0 to 1 but got {share!r}")
         for one in given:
             own = in_space(space, one, what="additional_configs")
-            self._add(own, name_of_values(own))
+            self._add(own, name_of_values(own), origin="AC-Band: given")
         self.n_given = max(1, len(self))
         """How many were given, none of them counted twice; one, θ_0, if that is random."""
 
@@ -109,13 +110,18 @@ class Configurations:
         return KnownBest(1, tuple(range(min(self.n_given, len(self)))))
 
     def _draw_one(self, known: KnownBest) -> bool:
-        """Add one, proposed or uniform; return whether there was one left to add."""
-        if self._exhausted:
-            return False
+        """Add one, proposed or uniform; return whether there was one left to add.
+
+        Uniform ones may come to an end first: of what a prior makes very rare none may be drawn.
+        """
         n, share = len(self), self._uniform_share
-        is_uniform = math.floor(n * share) > math.floor((n - 1) * share)
-        if not is_uniform and self._add_proposed(known):
-            return True
+        if n >= self._most:
+            return False
+        if math.floor(n * share) > math.floor((n - 1) * share):
+            return self._add_uniform() or self._add_proposed(known)
+        return self._add_proposed(known) or self._add_uniform()
+
+    def _add_uniform(self) -> bool:
         n_repeats = 0
         while not self._exhausted:
             if not self._sampled:
@@ -139,7 +145,7 @@ class Configurations:
         proposed = in_space(self._space, proposed, what="proposals")
         if not isinstance(self._proposals, FromSelector):  # ConfigSpace's own
             _check_allowed(proposed)
-        return self._add(proposed, name_of_values(proposed))
+        return self._add(proposed, name_of_values(proposed), origin="AC-Band: proposed")
 
     def _batch(self) -> list[tuple[Configuration, Hashable]]:
         """Return some more random configurations, each with its name."""
@@ -149,14 +155,22 @@ class Configurations:
             sampled = self._space.sample_configuration(BATCH)
         finally:
             self._space.random = theirs
+        for one in sampled:  # a view of all that was sampled to find these would keep it in memory
+            one._vector = one._vector.copy()
         values = compute_values(self._space, sampled)
         return list(zip(sampled, map(name_of_values, values), strict=True))
 
-    def _add(self, configuration: Configuration, name: Hashable) -> bool:
+    def _add(
+        self,
+        configuration: Configuration,
+        name: Hashable,
+        *,
+        origin: str = "AC-Band: uniform random",
+    ) -> bool:
         if name in self._numbers:
             return False
         if configuration.origin is None:
-            configuration.origin = "AC-Band: uniform random"
+            configuration.origin = origin
         self._numbers[name] = len(self._drawn)
         self._drawn.append(configuration)
         return True

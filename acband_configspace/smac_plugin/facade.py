@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
@@ -46,11 +47,15 @@ from acband_configspace.smac_plugin.options import (
     warn_of_ignored,
     without_ignored,
 )
-from acband_configspace.smac_plugin.progress import ProgressCallback, how_it_stands, in_notebook
+from acband_configspace.smac_plugin.progress import (
+    ProgressCallback,
+    how_it_stands,
+    in_notebook,
+    is_terminal,
+)
 from acband_configspace.smac_plugin.proposals import Proposals
 from acband_configspace.smac_plugin.runhistory import LinearRunHistory
 from acband_configspace.smac_plugin.runners import (
-    DaskRaceRunner,
     RaceRunner,
     TargetFunction,
     check_arguments,
@@ -261,7 +266,7 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         )
         code = [target_function, to_arguments, read_result]
         code += [] if directory is None else [str(directory)]
-        scenario = own_copy(scenario, name_of(self._identity, *code))
+        scenario = own_copy(scenario, partial(name_of, self._identity, *code))
         self._test_instances = None if test_instances is None else [str(i) for i in test_instances]
         self._given_target = target_function
         self._scale = {"racing": racing, "par": par, "cutoff": scenario.trial_walltime_limit}
@@ -392,10 +397,11 @@ multi_objective_algorithm, runhistory_encoder, config_selector
         Parameters
         ----------
         data_to_scatter : dict[str, Any] | None
-            With a ``dask_client``: sent to each worker once, and passed to the target function as
-            its argument ``data_to_scatter``.
+            Sent to each worker once, and passed to the target function as its argument
+            ``data_to_scatter``: with a ``dask_client``, or where racers have processes of their
+            own.
         """
-        if data_to_scatter and isinstance(self._runner, DaskRaceRunner):
+        if data_to_scatter and isinstance(self._runner, RaceRunner):
             self._runner.scatter(data_to_scatter)
             data_to_scatter = None
         try:
@@ -560,5 +566,5 @@ def _with_progress(callbacks: list[Callback], progress: bool | None) -> list[Cal
     given = any(isinstance(callback, ProgressCallback) for callback in callbacks)
     if sys.stderr is None:  # closed, as by a daemon: nobody would see it
         progress = False
-    wanted = sys.stderr.isatty() or in_notebook() if progress is None else progress
+    wanted = is_terminal(sys.stderr) or in_notebook() if progress is None else progress
     return callbacks if given or not wanted else [*callbacks, ProgressCallback()]

@@ -2,9 +2,9 @@
 
 Targets are told apart by what decides their results, in words that the next process finds again.
 No memory addresses: partials, lambdas, bound methods and callable objects keep their description
-from start to start. It has their code, the plain values they are bound to, what they name of their
-module (functions, classes, plain values), and of a command the content of its files. Code of
-installed packages and what a function itself assigns to are left out.
+from start to start. It has their code, the values and data they are bound to, what they name of
+their module (functions, classes, values, data), and of a command the content of its files. Code of
+installed packages and what a function itself assigns to, or may change, are left out.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ import functools
 import hashlib
 import json
 import shutil
+import site
 import sysconfig
 import weakref
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path, PurePath
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import dask.config
+from dask.base import tokenize
 from smac.scenario import Scenario
 from smac.utils.numpyencoder import NumpyEncoder
 
@@ -38,10 +43,19 @@ _SCENARIO_FIELDS = (
 )
 #: Their texts are the same in the next process.
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), PurePath)
-#: Where code lies that is not the user's own.
+#: Where code lies that is not the user's own, and what its folders are called elsewhere.
 _INSTALLED = tuple(
-    str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib")
+    str(Path(path).resolve())
+    for path in (
+        *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+    )
 )
+_PACKAGES = {"site-packages", "dist-packages"}
+#: What changes a dictionary or a set.
+_CHANGES = {"STORE_SUBSCR", "DELETE_SUBSCR"}
+_CHANGING = {"add", "clear", "discard", "pop", "popitem", "remove", "setdefault", "update"}
 
 
 def identity_of(scenario: Scenario, **parts: Any) -> dict[str, Any]:
@@ -129,7 +143,8 @@ def describe(target: object) -> str:
         return _describe_command([target])
     if isinstance(target, (list, tuple)) and all(isinstance(w, (str, PurePath)) for w in target):
         return _describe_command(target)
-    return _Describer().of(target)
+    describer = _Describer()
+    return describer.with_code(describer.of(target))
 
 
 def describe_object(one: object) -> str:
@@ -139,7 +154,9 @@ def describe_object(one: object) -> str:
     """
     with contextlib.suppress(TypeError, KeyError):  # some objects cannot be kept in mind
         return _described[one]
-    text = hashlib.md5(_Describer().of_object(one).encode(), usedforsecurity=False).hexdigest()
+    describer = _Describer()
+    text = describer.with_code(describer.of_object(one))
+    text = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
     text = f"{type(one).__qualname__}:{text}"
     with contextlib.suppress(TypeError):
         _described[one] = text
@@ -166,7 +183,18 @@ class _Describer:
     """Describes a target and what it reaches, each function or class once."""
 
     def __init__(self) -> None:
-        self._seen: set[int] = set()
+        self._seen: dict[int, tuple[int, object]] = {}
+        self._waiting: deque[FunctionType] = deque()
+
+    def with_code(self, text: str) -> str:
+        """Return a text with the code of all functions that it names, and that these name.
+
+        One after the other: a chain of functions may be longer than Python's stack.
+        """
+        parts = [text]
+        while self._waiting:
+            parts.append(self._of_code(self._waiting.popleft()))
+        return "; ".join(parts)
 
     def of(self, target: object) -> str:
         """Return the text of a target, or of something that it is bound to."""
@@ -183,22 +211,46 @@ class _Describer:
             return self._of_function(target)
         if isinstance(target, type):
             return self._of_class(target)
-        return self.of_object(target) if callable(target) else type(target).__qualname__
+        return self.of_object(target) if callable(target) else self._of_data(target)
+
+    def _of_data(self, target: object) -> str:
+        """Return the text of data by what it holds; of what is none that we know, its class."""
+        kind = type(target).__qualname__
+        if hasattr(target, "__array__") or hasattr(target, "tocsr"):  # numpy, pandas, scipy
+            exactly = dask.config.set({"tokenize.ensure-deterministic": True})
+            with contextlib.suppress(Exception), exactly:  # what has no text that stays the same
+                return f"{kind}:{tokenize(target)}"
+        if isinstance(target, (set, frozenset)) and all(isinstance(one, _PLAIN) for one in target):
+            return f"{kind}{sorted(map(repr, target))}"
+        if isinstance(target, dict) and self._is_new(target):
+            return f"{kind}{sorted((self.of(key), self.of(item)) for key, item in target.items())}"
+        if is_dataclass(target):
+            return self.of_object(target)
+        if hasattr(target, "get_params"):  # an estimator of scikit-learn, or like those
+            with contextlib.suppress(Exception):
+                return f"{kind}{self.of(sorted(target.get_params().items()))}"
+        return kind
 
     def _of_function(self, function: FunctionType) -> str:
-        if not self._is_new(function) or _is_installed(function):
+        if _is_installed(function):
             return function.__qualname__
+        if self._is_new(function):
+            self._waiting.append(function)
+        number, _ = self._seen[id(function)]  # there may be two of one name
+        return f"{function.__qualname__}#{number}"
+
+    def _of_code(self, function: FunctionType) -> str:
         cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        bound = self.of(_kept([*cells, *defaults], function))
         reached = ", ".join(self._reached(function))
         code = _code_digest(function.__code__)
-        return f"{function.__qualname__}:{code}{self.of([*cells, *defaults])}[{reached}]"
+        return f"{self._of_function(function)}:{code}{bound}[{reached}]"
 
     def _of_class(self, kind: type) -> str:
         if not self._is_new(kind) or _is_installed(kind):
             return kind.__qualname__
-        methods = [value for value in vars(kind).values() if isinstance(value, FunctionType)]
-        return f"{kind.__qualname__}:{self.of(methods)}"
+        return f"{kind.__qualname__}:{self.of(_methods(kind))}"
 
     def of_object(self, target: object) -> str:
         """Return the text of an object: its class, and what it is bound to."""
@@ -206,7 +258,8 @@ class _Describer:
             return type(target).__qualname__
         attributes = sorted(getattr(target, "__dict__", {}).items())
         bound = [part for item in attributes for part in item]
-        return f"{self._of_class(type(target))}{self.of(bound)}"
+        kind = type(target)
+        return f"{self._of_class(kind)}{self.of(_kept(bound, *_methods(kind)))}"
 
     def _reached(self, function: FunctionType) -> Iterator[str]:
         """Yield what a function names of its module, and of other modules of the user's."""
@@ -214,7 +267,7 @@ class _Describer:
         for name in sorted(names & function.__globals__.keys()):
             value = function.__globals__[name]
             if not isinstance(value, ModuleType):
-                yield f"{name}={self.of(value)}"
+                yield f"{name}={self.of(*_kept([value], function))}"
             elif not _is_installed(value):
                 for attribute in sorted(names & vars(value).keys()):
                     yield f"{name}.{attribute}={self.of(vars(value)[attribute])}"
@@ -222,7 +275,7 @@ class _Describer:
     def _is_new(self, thing: object) -> bool:
         """Return whether something is described for the first time: references may be circular."""
         new = id(thing) not in self._seen
-        self._seen.add(id(thing))
+        self._seen.setdefault(id(thing), (len(self._seen), thing))  # kept: its id stays its own
         return new
 
 
@@ -234,7 +287,10 @@ def _is_installed(thing: object) -> bool:
         file: str | None = thing.__code__.co_filename
     else:
         file = getattr(thing, "__file__", None)
-    return file is None or str(Path(file).resolve()).startswith(_INSTALLED)
+    if file is None:
+        return True
+    path = Path(file).resolve()
+    return str(path).startswith(_INSTALLED) or not _PACKAGES.isdisjoint(path.parts)
 
 
 def _names(code: CodeType) -> set[str]:
@@ -245,6 +301,26 @@ def _names(code: CodeType) -> set[str]:
         if isinstance(constant, CodeType):
             names |= _names(constant)
     return names - assigned
+
+
+def _methods(kind: type) -> list[FunctionType]:
+    """Return the functions of a class and its bases."""
+    values = [value for base in kind.__mro__ for value in vars(base).values()]
+    return [value for value in values if isinstance(value, FunctionType)]
+
+
+def _kept(values: Sequence[object], *functions: FunctionType) -> list[object]:
+    """Return values, but no dictionaries and sets that functions may change: caches, say."""
+    own = (function.__code__ for function in functions if not _is_installed(function))
+    change = any(map(_may_change, own))
+    return [type(v) if change and isinstance(v, (dict, set)) else v for v in values]
+
+
+def _may_change(code: CodeType) -> bool:
+    """Return whether code, or a function within it, may change a dictionary or a set."""
+    within = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    changes = any(step.opname in _CHANGES for step in dis.get_instructions(code))
+    return changes or not _CHANGING.isdisjoint(code.co_names) or any(map(_may_change, within))
 
 
 def _code_digest(code: CodeType) -> str:

@@ -661,12 +661,12 @@ class ACBandIntensifier(LeaderIntensifier):
     def _say_finished(self, reason: str) -> None:
         if self._said_finished:
             return
+        if self._recorder is not None:
+            self._recorder.finished(reason)
         self._said_finished = True
         logger.info("AC-Band is finished: %s.", reason)
         if self.engine.leader is None:
             logger.warning("No trial has finished, so there is no incumbent.")
-        if self._recorder is not None:
-            self._recorder.finished(reason)
 
     def _take_earlier(self, place: RaceId) -> tuple[tuple[int, ...], Outcome] | None:
         """Return what a race brought in an earlier process, None if it was not run there."""

@@ -230,6 +230,8 @@ class ACBandOptimizer(SMBO):
     def tell(self, info: TrialInfo, value: TrialValue, save: bool = True) -> None:
         """Take in the result of a trial; SMAC's files are saved if it is time to."""
         check_told(value)
+        if value.additional_info is None:  # as it may come from a file
+            value = replace(value, additional_info={})
         info = self._checked(info)
         if value.status == StatusType.SUCCESS and not np.all(np.isfinite(value.cost)):
             crash_cost = self._scenario.crash_cost
@@ -305,6 +307,11 @@ class ACBandOptimizer(SMBO):
         """Write SMAC's files if a result is missing in them and nobody else has the run by now."""
         if self._unsaved and not self._all_crashed:
             self._save_as_own()
+
+    def __del__(self) -> None:
+        """Save what is missing in SMAC's files: nobody else will."""
+        with suppress(Exception):  # it may never have been whole, or the disk is full: so be it
+            self.save_at_exit()
 
     def _save_as_own(self) -> bool:
         """Write SMAC's files unless somebody else has; raise an error if the run is another's.
@@ -415,7 +422,7 @@ class ACBandOptimizer(SMBO):
         try:
             with self._open_journal() as journal:
                 journal.add_note(VERDICT, **asdict(verdict))
-        except (JournalError, RunDirectoryGoneError, RunInUseError) as error:
+        except (JournalError, RunDirectoryGoneError, RunInUseError, OSError) as error:
             # It holds for this incumbent, whoever has gone on with the run meanwhile.
             logger.warning("The result of the test is not recorded: %s", error)
 

@@ -346,6 +346,10 @@ class RaceCallback(Callback):
                 runner.wait()
                 smbo._add_results()
                 continue
+            n_finished = smbo.runhistory.finished
+            smbo._add_results()  # a runner that no longer runs anything may have some
+            if smbo.runhistory.finished > n_finished:
+                continue
             # An interrupted ``optimize`` lost them, or they were asked for and never told.
             intensifier.pending.hand_out_again()
             if not intensifier.fill() and intensifier.finished is None:

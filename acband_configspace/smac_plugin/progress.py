@@ -258,6 +258,14 @@ def how_it_stands(smbo: SMBO, *, interrupted: bool = True) -> str:
     return f"{where}\n{leader}\n{further} {smbo._scenario.output_directory}"
 
 
+def is_terminal(stream: object) -> bool:
+    """Return whether a stream is a terminal; one may be closed, or of the user's own making."""
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return False
+
+
 def in_notebook() -> bool:
     """Return whether this is Jupyter, or something like it, as rich sees it."""
     return Console().is_jupyter
@@ -311,8 +319,8 @@ class ProgressCallback(Callback):
             Progress.of(smbo),
             console=console,
             auto_refresh=False,
-            redirect_stdout=sys.stdout.isatty(),
-            redirect_stderr=sys.stderr.isatty(),
+            redirect_stdout=is_terminal(sys.stdout),
+            redirect_stderr=is_terminal(sys.stderr),
         )
         streams = (sys.stdout, sys.stderr)
         # SMAC does not tell its callbacks of an exception or Ctrl-C; the facade does. And the

@@ -224,10 +224,12 @@ class Learned:
         chosen = (random.rand(*shape) < self._probability) & self._free
         one = random.choice(np.flatnonzero(self._free), len(parents))
         chosen[np.arange(len(parents)), one] |= ~chosen.any(axis=1)
-        moves = random.normal(size=shape) * step * self._lasts * self._widths
-        least = np.where(chosen, self._least_moves(parents, np.sign(moves)), 0.0)
-        moves = np.sign(moves) * np.maximum(np.abs(moves), least)
-        moves = np.where(self._is_order, np.sign(moves) * np.ceil(np.abs(moves)), moves)
+        moves = random.normal(size=shape)
+        ways = np.sign(moves)  # a prior may have no width, but its integers have neighbours
+        moves = moves * step * self._lasts * self._widths
+        least = np.where(chosen, self._least_moves(parents, ways), 0.0)
+        moves = ways * np.maximum(np.abs(moves), least)
+        moves = np.where(self._is_order, ways * np.ceil(np.abs(moves)), moves)
         # Orders stay as categories do: a step of theirs is never small.
         moved = parents + moves * (chosen | (of_all & self._free & ~self._is_order))
         moved = np.abs(moved)  # reflected at the bounds
@@ -239,7 +241,7 @@ class Learned:
             if self._is_category[index]:
                 anew |= chosen[:, index]
             if anew.any():
-                drawn = parameter.sample_vector(len(parents), seed=random)
+                drawn = _drawn_anew(parameter, len(parents), random)
                 children[:, index] = np.where(anew, drawn, children[:, index])
         return children
 
@@ -325,14 +327,15 @@ def _threads() -> ThreadpoolController:
 def _looked_at(known: KnownBest, n: int) -> list[int]:
     """Return whose results the model is fitted to, of the first n configurations.
 
-    If there are many: of those that have met the champion more than once the best, of all others
-    the newest, and some of all times. A model of nothing but the best would forget where the bad
-    ones are, and look there again.
+    If there are many: of those that have met the champion more than once, or as often as anyone
+    can, the best; of all others the newest, and some of all times. A model of nothing but the best
+    would forget where the bad ones are, and look there again.
     """
     numbers = [number for number in known.behind if number < n]
     if len(numbers) <= MOST_RESULTS:
         return numbers
-    proven = [number for number in numbers if known.n_common.get(number, 1) > 1]
+    enough = 1 if known.one_instance else 2
+    proven = [number for number in numbers if known.n_common.get(number, 1) >= enough]
     proven = sorted(proven, key=known.behind.__getitem__)[: MOST_RESULTS // 2]
     others = sorted(set(numbers) - set(proven))
     n_newest = (MOST_RESULTS - len(proven)) // 2
@@ -347,12 +350,27 @@ def _is_category(parameter: Hyperparameter[Any, Any]) -> bool:
     return isinstance(parameter, CategoricalHyperparameter) or (has_steps and parameter.size <= 2)
 
 
-def _width(parameter: Hyperparameter[Any, Any]) -> float:
-    """Return how wide a number's prior is, compared with a uniform one: steps are as wide."""
-    has_prior = isinstance(parameter, NumericalHyperparameter) and not isinstance(
+def _drawn_anew(
+    parameter: Hyperparameter[Any, Any], n: int, random: np.random.RandomState
+) -> Floats:
+    """Return n values of a parameter; of two numbers either one, however rare a prior makes it."""
+    is_one_of_two = isinstance(parameter, IntegerHyperparameter) and parameter.size <= 2
+    if is_one_of_two and _has_prior(parameter):
+        both = parameter.to_vector(np.array([parameter.lower, parameter.upper]))
+        return np.asarray(both[random.randint(2, size=n)])
+    return parameter.sample_vector(n, seed=random)
+
+
+def _has_prior(parameter: Hyperparameter[Any, Any]) -> bool:
+    """Return whether a number is not uniform."""
+    return isinstance(parameter, NumericalHyperparameter) and not isinstance(
         parameter, (UniformFloatHyperparameter, UniformIntegerHyperparameter)
     )
-    if not has_prior or parameter.size <= 1:
+
+
+def _width(parameter: Hyperparameter[Any, Any]) -> float:
+    """Return how wide a number's prior is, compared with a uniform one: steps are as wide."""
+    if not _has_prior(parameter) or parameter.size <= 1:
         return 1.0
     drawn = parameter.sample_vector(1000, seed=np.random.RandomState(0))
     return min(1.0, float(np.std(drawn)) * math.sqrt(12.0))

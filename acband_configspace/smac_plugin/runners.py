@@ -6,6 +6,7 @@ import functools
 import inspect
 import logging
 import math
+import os
 import resource
 import shlex
 import signal
@@ -13,7 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -24,6 +25,9 @@ from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 from smac.runner.abstract_runner import AbstractRunner
 from smac.runner.abstract_serial_runner import AbstractSerialRunner
+from smac.runner.dask_runner import DaskParallelRunner
+from smac.runner.target_function_runner import TargetFunctionRunner
+from smac.runner.target_function_script_runner import TargetFunctionScriptRunner
 from smac.scenario import Scenario
 
 from acband_configspace.running import (
@@ -94,8 +98,18 @@ def required_arguments(scenario: Scenario) -> tuple[str, ...]:
 def check_arguments(target: object, names: Iterable[str]) -> None:
     """Refuse a function that does not take what it will be called with.
 
-    A command is given all there is, and a runner of the user's own knows itself what to pass on.
+    A command is given all there is, and a runner of the user's own knows itself what to pass on;
+    one of SMAC's passes on what it was told to.
     """
+    if isinstance(target, DaskParallelRunner):
+        target = target._single_worker
+    if isinstance(target, (TargetFunctionRunner, TargetFunctionScriptRunner)):
+        for name in names:
+            if name not in target._required_arguments:
+                raise TypeError(
+                    f"the runner must pass on the argument {name!r} but has "
+                    f"required_arguments={target._required_arguments!r}"
+                )
     if not callable(target) or isinstance(target, AbstractRunner):
         return
     parameters = inspect.signature(target).parameters
@@ -190,6 +204,7 @@ class RaceRunner(AbstractRunner):
         self._target = self._as_target(
             target, {name: given for name, given in of_commands.items() if given is not None}
         )
+        self._given_target = target
         self._name = getattr(target, "__qualname__", repr(target))
         self._track: RaceTrack | RaceCluster | None = None
         self._gathered: list[TrialInfo] = []
@@ -208,6 +223,17 @@ class RaceRunner(AbstractRunner):
             raise TypeError(f"{name} must be None for a Python function but got {option!r}")
         check_arguments(target, required_arguments(self._scenario))
         return PythonTarget(target)
+
+    def scatter(self, data: Mapping[str, Any]) -> None:
+        """Pass this to the target function as ``data_to_scatter``, as SMAC does.
+
+        It goes to each worker once, as a part of the target, and racers find it in memory.
+        """
+        if not callable(self._given_target):
+            raise TypeError("data_to_scatter must be None for a command, which cannot take it")
+        self.close()
+        with_data = functools.partial(self._given_target, data_to_scatter=dict(data))
+        self._target = PythonTarget(with_data)
 
     def submit_trial(self, trial_info: TrialInfo) -> None:
         """Queue a trial, in a race once all its racers are there; wait while too many run."""
@@ -378,20 +404,8 @@ class DaskRaceRunner(RaceRunner):
     ) -> None:
         super().__init__(scenario, target, racing=racing, **options)
         self._client = client
-        self._given_target = target
         self._k = k if racing else 1
         self._worker_timeout = worker_timeout
-
-    def scatter(self, data: Mapping[str, Any]) -> None:
-        """Pass this to the target function as ``data_to_scatter``, as SMAC does.
-
-        It goes to each worker once, as a part of the target, and racers find it in memory.
-        """
-        if not callable(self._given_target):
-            raise TypeError("data_to_scatter must be None for a command, which cannot take it")
-        self.close()
-        with_data = functools.partial(self._given_target, data_to_scatter=dict(data))
-        self._target = PythonTarget(with_data)
 
     @property
     def n_workers(self) -> int:
@@ -441,11 +455,30 @@ def exit_on_signals() -> Iterator[None]:
 
     for number in numbers:
         signal.signal(number, leave)
+    _handled.update(numbers)
     try:
         yield
     finally:
+        _handled.difference_update(numbers)
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
+
+
+#: What ``exit_on_signals`` handles at the moment.
+_handled: set[int] = set()
+
+
+def _let_children_end() -> None:
+    """Let these signals end a child that a target forks at once, as they do without us.
+
+    A handler has to wait until C code returns: a solver, say, that the target wants to stop.
+    """
+    for number in _handled:
+        with suppress(ValueError):  # forked by a thread
+            signal.signal(number, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_let_children_end)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +42,7 @@ def trial_limit(scenario: Scenario) -> float:
     return scenario.n_trials if given or not is_timed(scenario) else math.inf
 
 
-def own_copy(scenario: Scenario, name: str) -> Scenario:
+def own_copy(scenario: Scenario, make_name: Callable[[], str]) -> Scenario:
     """Return a copy for one run, under a name of its own if the user gave it none.
 
     The user's own is left alone: another facade may use it. The directory is absolute, since a
@@ -52,7 +52,7 @@ def own_copy(scenario: Scenario, name: str) -> Scenario:
     object.__setattr__(own, "output_directory", Path(scenario.output_directory).absolute())
     if own.name is None:
         # SMAC's own name depends on the limits, and on memory addresses.
-        object.__setattr__(own, "name", name)
+        object.__setattr__(own, "name", make_name())
         own._change_output_directory()
     return own
 

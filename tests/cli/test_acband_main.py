@@ -237,6 +237,22 @@ def test_abort_ends_the_run(
     assert count.read_text().count("\n") < 20
 
 
+def test_abort_in_the_first_race_is_no_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    says = "#!/bin/sh\necho 'Result for SMAC: ABORT, 0, 0, 0, 0, no licence'\n"
+    write_script(tmp_path / "wrapper", says)
+    (tmp_path / "p.pcs").write_text("a [0,1][0.5]\n")
+    (tmp_path / "instances.txt").write_text("one\n")
+    (tmp_path / "scenario.txt").write_text(
+        "algo = ./wrapper\nrun_obj = runtime\ncutoff_time = 1\nruncount_limit = 60\n"
+        "paramfile = p.pcs\ninstance_file = instances.txt\ndeterministic = 0\n"
+    )
+    assert main(["run", "scenario.txt", "--quiet", "--k", "8"]) == ExitCode.ABORTED
+    assert "no licence" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
     "ConfigSpace.configuration.Configuration": {
         "_values": "set to what it would compute itself, for many at a time",
+        "_vector": "set to a copy: what was sampled is a view of all that was sampled with it",
     },
     "smac.facade.abstract_facade.AbstractFacade": {
         "_callbacks": "to close the progress display after an exception",
@@ -76,6 +77,9 @@ PRIVATE_NAMES: Mapping[str, Mapping[str, str]] = {
         "_required_arguments": "the names of the arguments a target function must take",
         "_results_queue": "where finished trials are put for SMAC to fetch",
         "_scenario": "to read the cutoff and the limits",
+    },
+    "smac.runner.dask_runner.DaskParallelRunner": {
+        "_single_worker": "what it runs trials with: it knows which arguments are passed on",
     },
     "smac.scenario.Scenario": {
         "_change_output_directory": "called after naming a scenario that has no name",

@@ -436,3 +436,15 @@ def test_a_result_of_another_instance_is_refused_and_leaves_nothing(
         ValueError, match="instance must be None, as the scenario has none, but got"
     ):
         without.tell(TrialInfo(config, instance="a", seed=1), TrialValue(cost=0.5))
+
+
+def test_a_result_may_have_no_information(tmp_path: Path) -> None:
+    """As one that was read from JSON."""
+    smac = asking(ACBandFacade, tmp_path)
+
+    def answer_without(smac: AbstractFacade, info: TrialInfo) -> None:
+        value = TrialValue(cost=noisy(info.config, info.seed), additional_info=None)  # type: ignore[arg-type]
+        smac.tell(info, value)
+
+    play(smac, answer_without)
+    assert smac.intensifier.finished is not None

@@ -314,3 +314,11 @@ def test_values_computed_together_are_those_computed_one_by_one() -> None:
     kinds = [[type(value) for value in one.values()] for one in alone]
     assert [[type(value) for value in dict(one).values()] for one in sampled] == kinds
     assert len({"extra" in one for one in alone}) == 2
+
+
+def test_a_uniform_configuration_keeps_its_own_values_only() -> None:
+    """ConfigSpace samples many more where clauses forbid some: a view would keep all of them."""
+    space = ConfigurationSpace({f"x{i}": ["a", "b", "c"] for i in range(4)})
+    space.add([ForbiddenEqualsClause(space[f"x{i}"], "c") for i in range(4)])
+    drawn = Configurations(space, [], seed=0)
+    assert {drawn[number].get_array().base is None for number in range(5)} == {True}

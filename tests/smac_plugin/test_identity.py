@@ -12,11 +12,14 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from sklearn.svm import SVC
 from targets import Counted, a_scenario, exact, noisy
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
@@ -50,6 +53,11 @@ class Solver:
         return self.cutoff
 
 
+@dataclass
+class Settings:
+    folds: float
+
+
 MAKERS: list[Callable[[Any], Any]] = [
     lambda value: functools.partial(noisy, offset=value),  # type: ignore[call-arg]
     lambda value: functools.partial(noisy, value),
@@ -59,6 +67,13 @@ MAKERS: list[Callable[[Any], Any]] = [
     Solver,
     lambda value: lambda config, seed, offset=value: offset,
     lambda value: f"./solver-{value}",
+    lambda value: functools.partial(noisy, data=np.full(3, value)),  # type: ignore[call-arg]
+    lambda value: functools.partial(noisy, data=np.array([value, "x"], dtype=object)),  # type: ignore[call-arg]
+    lambda value: functools.partial(noisy, data={"a": value, "b": 0}),  # type: ignore[call-arg]
+    lambda value: functools.partial(noisy, data=[{1.0, 3.0 * value}]),  # type: ignore[call-arg]
+    lambda value: functools.partial(noisy, data=Settings(value)),  # type: ignore[call-arg]
+    lambda value: functools.partial(noisy, data=SVC(C=value)),  # type: ignore[call-arg]
+    lambda value: functools.partial(noisy, data=csr_matrix([[0.0, value]])),  # type: ignore[call-arg]
 ]
 
 
@@ -155,17 +170,25 @@ SCRIPT = """
     import math
     import numpy as np
     SCALE = 2.0
+    SETTINGS = {"folds": 3}
+    WEIGHTS = np.ones(3)
+    CACHE = {}
     counter = 0
     unrelated = 1
 
     def helper(x):
-        return deeper(x) * SCALE
+        return deeper(x) * SCALE * SETTINGS["folds"] * WEIGHTS[0]
 
     def deeper(x):
         return math.sqrt(x) + np.abs(x)
 
-    class Model:
+    class Base:
+        def start(self):
+            return 4
+
+    class Model(Base):
         def fit(self, x):
+            CACHE[x] = self.start()
             return x + 1
 
     def target(config, seed):
@@ -185,6 +208,10 @@ SCRIPT = """
         ("range(2)", "range(3)", False),
         ("unrelated = 1", "unrelated = 2", True),
         ("counter = 0", "counter = 5", True),
+        ('"folds": 3', '"folds": 5', False),
+        ("np.ones(3)", "np.zeros(3)", False),
+        ("return 4", "return 5", False),
+        ("CACHE = {}", "CACHE = {1: 2}", True),
         ("SCALE = 2.0", "SCALE = 2.0  # a remark", True),
     ],
 )
@@ -197,6 +224,45 @@ def test_what_a_target_reaches_tells_it_apart(
         for source in (SCRIPT, SCRIPT.replace(before, after))
     ]
     assert (texts[0] == texts[1]) is same
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_what_is_installed_elsewhere_is_left_out(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By pip install --user, or as a module of a cluster."""
+    library = tmp_path / folder / "own_library.py"
+    library.parent.mkdir()
+    monkeypatch.syspath_prepend(library.parent)
+    script = "import own_library\ndef target(config, seed):\n    return own_library.cost(config)"
+    texts = []
+    for number in (1, 2):
+        library.write_text(f"def cost(config): return {number}")
+        sys.modules.pop("own_library", None)
+        importlib.invalidate_caches()
+        shutil.rmtree(library.parent / "__pycache__", ignore_errors=True)
+        texts.append(described(script, tmp_path / "script.py"))
+    assert texts[0] == texts[1]
+
+
+def test_functions_may_name_each_other_in_a_long_chain(tmp_path: Path) -> None:
+    chain = [f"def f{n}(x): return f{n + 1}(x)" for n in range(1500)]
+    texts = [
+        described(
+            "\n".join([*chain, f"def f1500(x): return {end}", "target = f0"]), tmp_path / "s.py"
+        )
+        for end in (1, 2)
+    ]
+    assert texts[0] != texts[1]
+
+
+def test_functions_of_one_name_are_told_apart() -> None:
+    one, other = adding(1.0), adding(1.0)
+
+    def calls(first: Any, second: Any, third: Any) -> Any:
+        return lambda config, seed: [f(config, seed) for f in (first, second, third)]
+
+    assert describe(calls(one, other, one)) != describe(calls(one, other, other))
 
 
 def test_a_module_of_the_users_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,6 +204,9 @@ def test_orders_of_two_values_are_changed_too() -> None:
         Integer("level", (1, 2), default=2, log=True),
         # Its neighbour is a tenth of the range away.
         Integer("level", (1, 2000), default=1, log=True),
+        # Whatever a prior makes rare: uniform ones never have it.
+        Integer("level", (0, 4), default=2, distribution=Beta(200, 200)),
+        Integer("level", (0, 1), default=0, distribution=Normal(0, 0.1)),
     ],
 )
 @pytest.mark.parametrize("racing", [True, False])
@@ -235,6 +238,20 @@ def test_what_was_drawn_before_is_not_proposed_again() -> None:
     assert [number for number in range(1, 200) if is_uniform[number]] == [*range(4, 200, 4)]
 
 
+def test_what_a_prior_makes_rare_is_reached_by_small_changes() -> None:
+    """Uniform ones, by this prior, are all 5; what is proposed is near what is best."""
+    space = ConfigurationSpace()
+    space.add(Integer("n", (0, 10), distribution=Normal(5, 0.1), default=5))
+    default = space.get_default_configuration()
+    configurations = Configurations(space, [default], seed=0, proposals=Learned(space, seed=0))
+    n = 1
+    for sign in (1, -1):
+        for _ in range(30):
+            best = max(range(n), key=lambda i: sign * configurations[i]["n"])
+            n = configurations.draw(n + 1, partial(KnownBest, 1, (best,)))
+    assert sorted(configurations[i]["n"] for i in range(n)) == list(range(11))
+
+
 def test_where_the_space_is_used_up_nothing_is_proposed() -> None:
     answering = Answering(uniform_share=0)
     configurations = Configurations(
@@ -244,6 +261,40 @@ def test_where_the_space_is_used_up_nothing_is_proposed() -> None:
     n_asked = len(answering.asked)
     assert configurations.draw(10) == 2
     assert len(answering.asked) == n_asked
+
+
+def test_what_only_others_propose_is_asked_for_on_and_on() -> None:
+    space = ConfigurationSpace()
+    space.add(Categorical("letter", list("abcdef"), weights=[1, 0, 0, 0, 0, 0], default="a"))
+
+    class Next:
+        def propose(self, configurations: Any, known: KnownBest) -> Configuration:
+            return Configuration(space, values={"letter": "abcdef"[len(configurations)]})
+
+    configurations = Configurations(space, [], seed=0, proposals=Next())
+    assert configurations.draw(10) == 6
+    origins = [str(configurations[number].origin) for number in range(6)]
+    assert origins == ["AC-Band: uniform random", *["AC-Band: proposed"] * 5]
+
+
+def test_the_best_are_remembered_where_one_cost_tells_all() -> None:
+    """Also in a run of more results than the model looks at."""
+    space = a_space()
+    configurations = Configurations(
+        space, [space.get_default_configuration()], seed=0, proposals=Learned(space, seed=0)
+    )
+    n = configurations.draw(40)
+    for number in range(2, 10):
+        costs = {i: bowl(configurations[i]) for i in range(n)}
+        best = min(costs, key=costs.__getitem__)
+        known = partial(KnownBest, number, (best,), costs, one_instance=True)
+        n = configurations.draw(n + 100, known)
+    chosen = [c for c in map(configurations.__getitem__, range(n - 100, n)) if is_chosen(c)]
+    assert np.median([bowl(c) for c in chosen]) < 0.001
+
+
+def is_chosen(config: Configuration) -> bool:
+    return "uniform" not in str(config.origin)
 
 
 def test_steps_are_as_wide_as_the_prior_of_a_number() -> None:
@@ -537,6 +588,27 @@ def test_a_proposal_is_asked_in_view_of_what_raced(tmp_path: Path) -> None:
     assert last.behind[last.best[0]] == 0.0  # the champion
     assert len(last.behind) > number / 2
     assert max(last.behind.values()) > 0.0
+
+
+@pytest.mark.parametrize("instances", [None, ["0", "1"]])
+def test_a_proposal_is_told_whether_one_cost_tells_all(
+    instances: list[str] | None, tmp_path: Path
+) -> None:
+    told: list[KnownBest] = []
+
+    class Watching:
+        def propose(self, configurations: Any, known: KnownBest) -> None:
+            told.append(known)
+
+    def cost(config: Configuration, instance: str = "0", seed: int = 0) -> float:
+        return bowl(config, instance)
+
+    scenario = Scenario(
+        a_space(), instances=instances, deterministic=True, n_trials=40, output_directory=tmp_path
+    )
+    quiet(scenario, cost, proposals=Watching()).optimize()
+    raced = [known for known in told if known.behind]
+    assert {known.one_instance for known in raced} == {instances is None}
 
 
 def test_a_run_that_is_resumed_says_the_same_of_where_configurations_come_from(

@@ -265,6 +265,17 @@ def test_a_finished_run_is_tested_again_though_somebody_else_has_gone_on(
     assert "The result of the test is not recorded" in caplog.text
 
 
+def test_a_disk_that_is_full_at_the_end_does_not_cost_the_result(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scenario = a_scenario(tmp_path, instances=["a", "b", "c"])
+    facade = quiet(scenario, on_instance, test_instances=["d", "e"])
+    incumbent = facade.optimize()
+    with no_room_in(facade.scenario.output_directory / "journal.jsonl"):
+        assert facade.optimize() == incumbent
+    assert "The result of the test is not recorded" in caplog.text
+
+
 @pytest.mark.usefixtures("saves")
 def test_a_directory_that_is_deleted_is_not_made_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -285,14 +296,16 @@ def test_a_directory_that_is_deleted_is_not_made_again(
 def test_a_run_is_not_kept_in_memory_to_be_saved(tmp_path: Path) -> None:
     facade = told(tmp_path)
     reference = weakref.ref(facade.optimizer)
+    path = facade.scenario.output_directory / "runhistory.json"
     del facade
     gc.collect()
     assert reference() is None
+    assert json.loads(path.read_text(encoding="utf-8"))["stats"]["finished"] == 5
 
 
 def test_a_run_is_not_loaded_by_hand(tmp_path: Path) -> None:
     facade = told(tmp_path)
-    with pytest.raises(RuntimeError, match="a run continues by itself"):
+    with pytest.raises(RuntimeError, match="a run continues from its journal"):
         facade.optimizer.load()
     for _ in range(3):
         answer(facade, facade.ask())

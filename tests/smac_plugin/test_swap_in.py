@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,8 @@ from smac.intensifier.intensifier import Intensifier
 from smac.main.smbo import SMBO
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
-from targets import a_scenario, a_space, always_crashing, exact, noisy, quiet, races_of
+from smac.runner.abstract_runner import AbstractRunner
+from targets import a_scenario, a_space, always_crashing, exact, noisy, only, quiet, races_of
 
 from acband_configspace import ACBandFacade
 
@@ -241,3 +245,76 @@ def test_callbacks_come_in_pairs(make_scenario: Callable[..., Scenario]) -> None
     assert counting.calls["on_start"] == counting.calls["on_end"] == 1
     assert counting.calls["on_tell_start"] == counting.calls["on_tell_end"] == 60
     assert counting.calls["on_iteration_start"] == counting.calls["on_iteration_end"]
+
+
+def data_decide(config: Configuration, seed: int, data_to_scatter: Mapping[str, float]) -> float:
+    return float(abs(config["x"] - data_to_scatter["best"]))
+
+
+def test_data_to_scatter_reaches_the_target_without_a_cluster(tmp_path: Path) -> None:
+    facade = quiet(a_scenario(tmp_path, n_workers=2), data_decide)
+    best = only(facade.optimize(data_to_scatter={"best": 0.8}))
+    assert abs(best["x"] - 0.8) < 0.1
+    assert {value.status for value in facade.runhistory.values()} == {StatusType.SUCCESS}
+
+
+def forks_and_stops(config: Configuration, seed: int) -> float:
+    """Stop a child that is in C code, as a target does that has a time limit of its own."""
+    arguments = ("sha256", b"a", b"b", 100_000_000)
+    child = get_context("fork").Process(target=hashlib.pbkdf2_hmac, args=arguments)
+    child.start()
+    time.sleep(0.1)
+    child.terminate()
+    child.join(2)
+    is_alive = child.is_alive()
+    child.kill()
+    return float(is_alive)
+
+
+def test_a_target_may_stop_what_it_has_forked(tmp_path: Path) -> None:
+    facade = quiet(a_scenario(tmp_path, n_trials=3), forks_and_stops)
+    facade.optimize()
+    assert [value.cost for value in facade.runhistory.values()] == [0.0] * 3
+
+
+class Behind(AbstractRunner):
+    """Has results of which it does not say, once they are there, that anything is running."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(scenario, ["seed"])
+        self.calls: list[tuple[float, int | None]] = []
+        self._is_early = False
+
+    def submit_trial(self, trial_info: TrialInfo) -> None:
+        self.calls.append((trial_info.config["x"], trial_info.seed))
+        value = TrialValue(cost=noisy(trial_info.config, trial_info.seed))
+        self._results_queue.append((trial_info, value))
+        self._is_early = True
+
+    def iter_results(self) -> Iterator[tuple[TrialInfo, TrialValue]]:
+        if self._is_early:  # who looks at once finds none
+            self._is_early = False
+            return
+        while self._results_queue:
+            yield self._results_queue.pop(0)
+
+    def wait(self) -> None:
+        raise AssertionError("there is nothing to wait for")
+
+    def is_running(self) -> bool:
+        return False
+
+    def count_available_workers(self) -> int:
+        return 8
+
+    def run(self, config: Configuration, **options: Any) -> Any:
+        raise AssertionError("trials are submitted")
+
+
+def test_results_that_are_there_are_not_run_again(tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path)
+    runner = Behind(scenario)
+    facade = quiet(scenario, runner)
+    facade.optimize()
+    assert len(set(runner.calls)) == len(runner.calls) == 60
+    assert facade.runhistory.finished > 50  # SMAC does not look for those of the last race again

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +280,21 @@ def test_the_optimizer_validates_as_the_facade_does(make_scenario: Callable[...,
     assert [(t.instance, t.seed) for t in validation.trials] == list(zip(names, seeds, strict=True))
     costs = [on_instance(default, t.instance, t.seed) for t in validation.trials]
     assert validation == pytest.approx(np.mean(costs))
+
+
+def by_instance(config: Mapping[str, Any], seed: int, instance: str | None = None) -> float:
+    return noisy(config, seed) + float(instance or 0)
+
+
+def test_a_runner_of_smacs_that_passes_on_no_instance_cannot_test_on_any(tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path)
+    runner = TargetFunctionRunner(scenario, by_instance, required_arguments=["seed"])
+    with pytest.raises(TypeError, match="the runner must pass on the argument 'instance'"):
+        quiet(scenario, runner, test_instances=["2", "4"])
+    facade = quiet(scenario, runner)
+    with pytest.raises(TypeError, match="the runner must pass on the argument 'instance'"):
+        facade.validate(scenario.configspace.get_default_configuration(), instances=["2"])
+    passing = TargetFunctionRunner(scenario, by_instance, required_arguments=["seed", "instance"])
+    facade = quiet(a_scenario(tmp_path / "2"), passing, test_instances=["2", "4"])
+    facade.optimize()
+    assert facade.test_results is not None
