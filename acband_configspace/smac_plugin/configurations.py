@@ -85,6 +85,17 @@ class Configurations:
         """Return whether a configuration has these values, in the order of the space."""
         return self._numbers.get(name_of_values(values)) == number
 
+    def adopt(self, number: int, other: Configuration) -> bool:
+        """Let a number stand for another configuration, unless that has one already."""
+        name = name_of_values(other)
+        if name in self._numbers:
+            return False
+        before, self._drawn[number] = self._drawn[number], other
+        other.origin = before.origin
+        del self._numbers[name_of_values(before)]
+        self._numbers[name] = number
+        return True
+
     def draw(self, n: int, known: Callable[[], KnownBest] | None = None) -> int:
         """Draw until n are known, or the space is used up; return how many are known.
 

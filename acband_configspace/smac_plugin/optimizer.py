@@ -107,7 +107,7 @@ class ACBandOptimizer(SMBO):
         self._all_crashed = False
         self._finished_before: str | None = None
         self._pid = os.getpid()
-        self._unsaved = False
+        self._unsaved = self._has_adopted = False
         self._saved_as: tuple[int, int] | None = None
         names: Sequence[str | None] | None = scenario.instances
         self._instance_names = frozenset(names or [None])
@@ -368,7 +368,27 @@ class ACBandOptimizer(SMBO):
 
     def earlier(self, place: RaceId) -> RaceRecord | None:
         """Return the race of an earlier process in that place."""
-        return self._journal.earlier(place)
+        record = self._journal.earlier(place)
+        if record is not None and self._acband.settings.proposals != "uniform":
+            self._adopt(record)
+        return record
+
+    def _adopt(self, record: RaceRecord) -> None:
+        """Let racers be what they were: a model differs in the last digits on other machines.
+
+        At once, since what is proposed next depends on them.
+        """
+        configurations = self._acband.configurations
+        for number, values in record.configurations.items():
+            if number >= len(configurations) or configurations.has(number, values):
+                continue
+            own = from_json(self._scenario.configspace, values)
+            if configurations.adopt(number, own) and not self._has_adopted:
+                self._has_adopted = True
+                logger.warning(
+                    "Other configurations are proposed now than in the earlier process, as on "
+                    "another kind of machine: those on record are used."
+                )
 
     def taken_in(self, record: RaceRecord) -> None:
         """Let the run history have the trials of a race of an earlier process."""
@@ -380,10 +400,7 @@ class ACBandOptimizer(SMBO):
             if (drawn := plain(dict(configurations[number]))) != values:
                 found = [f"configuration {number}: {values} before, {drawn} now"]
                 if self._acband.settings.proposals != "uniform":
-                    found.append(
-                        "proposals must give the same configuration for the same arguments; what "
-                        "is learned may differ on another kind of machine, or with another numpy"
-                    )
+                    found.append("proposals must give the same one for the same arguments")
                 raise RunDiffersError(str(self._scenario.output_directory), found)
         for number, trial in zip(record.racers, record.trials, strict=True):
             if pending.told_of((number, record.key)) is not None:

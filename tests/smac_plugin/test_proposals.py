@@ -548,6 +548,44 @@ def test_objects_of_ones_own_are_not_copied_and_told_apart_by_their_values(tmp_p
     assert again.scenario.output_directory == first.scenario.output_directory
 
 
+class Drifting:
+    """Differs in the last digits from machine to machine, as what is learned does."""
+
+    def propose(self, configurations: Any, known: KnownBest) -> Configuration:
+        drift = float(os.environ.get("DRIFT", "0"))
+        near = configurations[known.best[0]]
+        x = (near["x"] + 0.1 * len(configurations)) % 0.9 + drift
+        return Configuration(near.config_space, values={**near, "x": x})
+
+
+def test_a_run_goes_on_where_proposals_differ_in_the_last_digits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = []
+
+    def target(config: Configuration, instance: str, seed: int = 0) -> float:
+        calls.append((tuple(config.values()), instance))
+        return bowl(config, instance)
+
+    def start(*callbacks: Callback) -> ACBandFacade:
+        return quiet(a_scenario(tmp_path), target, proposals=Drifting(), callbacks=callbacks)
+
+    start(Stopping()).optimize()
+    n_before = len(calls)
+    assert "proposed now than in the earlier process" not in caplog.text
+    monkeypatch.setenv("DRIFT", "1e-9")
+    second = start()
+    incumbent = second.optimize()
+    assert second.intensifier.finished is not None
+    assert caplog.text.count("proposed now than in the earlier process") == 1
+    n_calls = len(calls)
+    assert n_calls > n_before
+    assert set(calls[:n_before]).isdisjoint(calls[n_before:])
+    monkeypatch.delenv("DRIFT")
+    assert dict(only(start().optimize())) == dict(only(incumbent))
+    assert len(calls) == n_calls
+
+
 class Asking:
     """Asks a server that may be down."""
 
