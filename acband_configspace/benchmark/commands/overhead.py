@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"memory: {long.kilobytes:.2f} KB a trial (aim: at most {AIM_KILOBYTES})")
     if overhead := learned.get(10_000):
         seconds = overhead.milliseconds / (1e3 * AIM_LEARNED)
-        print(f"learned: {AIM_LEARNED:.0%} of the time where trials take {seconds:.2f} s, in turn")
+        print(f"learned: {AIM_LEARNED:.0%} of the time where a trial takes {seconds:.2f} s")
     if arguments.resume is not None:
         met.append(_print_resuming(arguments.resume))
     return 0 if all(met) else 1
