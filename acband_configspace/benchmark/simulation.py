@@ -283,6 +283,10 @@ def simulate_run(
     if cpu_limit is not None and not real_number("cpu_limit", cpu_limit) > 0:
         raise ValueError(f"cpu_limit must be positive but got {cpu_limit!r}")
     most_trials = math.inf if n_trials is None else whole_number("n_trials", n_trials, at_least=2)
+    if not 1 <= real_number("par", par) < math.inf:
+        raise ValueError(f"par must be at least 1 and finite but got {par!r}")
+    if n_workers is not None:
+        n_workers = whole_number("n_workers", n_workers, at_least=1)
     play = _play(
         table,
         settings_from(preset, **settings),

@@ -255,7 +255,7 @@ class Engine:
 
     @property
     def champions(self) -> Mapping[int, int | None]:
-        """With memory, who was champion at the end of each pass that is over."""
+        """Who was champion at the end of each pass that is over."""
         return self._driver.champions
 
     @property
@@ -391,7 +391,8 @@ class _PaperDriver:
 
     @property
     def champions(self) -> Mapping[int, int | None]:
-        return {}
+        winners = {number: each.stream.winner for number, each in enumerate(self._passes, 1)}
+        return {number: winner for number, winner in winners.items() if winner is not None}
 
     @property
     def epoch_winners(self) -> list[tuple[int, ...]]:

@@ -156,6 +156,15 @@ class EpochOutline:
         aside = min(self.playoff, math.floor(budget * PLAYOFF_SHARE), most, spare)
         return aside if aside >= least_playoff(self.playoff) else 0
 
+    @property
+    def first_with_playoff(self) -> int | None:
+        """The least budget of which races are set aside for the playoff; None if of none are."""
+        n_instances = self.supply.n_instances
+        there_is_none = not (self.set_aside and self.playoff and self.sizes())
+        if there_is_none or (n_instances or math.inf) < least_playoff(self.playoff):
+            return None
+        return first_true(lambda budget: self.n_set_aside(budget) > 0, 1)
+
     @cached_property
     def minimum_budget(self) -> int:
         """The least budget that gives every group of every round at least one race."""

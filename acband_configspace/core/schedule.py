@@ -368,6 +368,10 @@ def _largest_budget(outline: EpochOutline, n_trials: int) -> int:
                 return True
         return _schedule(outline, budget).n_trials > n_trials
 
+    # Where races are set aside for the first time, trials become fewer: a playoff takes less.
+    start = outline.first_with_playoff
+    if start is not None and not of_no_use(start):
+        return first_true(of_no_use, start) - 1
     return max(1, first_true(of_no_use, 1) - 1)
 
 

@@ -239,8 +239,13 @@ class Comparison:
     default: int
     incumbent: int
     n_common: int
+    """Instances on which something finite is known of both."""
+    n_met: int
+    """Instances that both have met, failures that cost infinitely much included."""
+    n_default_lost: int
+    """Those of them on which the default failed at infinite cost, and the incumbent did not."""
     default_mean: float | None
-    """The default's mean cost on them."""
+    """The default's mean cost, on the common instances."""
     incumbent_mean: float | None
     at_least: bool
     """Whether the default was stopped on some: then it is known to cost more than this."""
@@ -285,11 +290,19 @@ class Comparison:
             at_least = "at least " if self.at_least else ""
             text = f"{'is' if racing else 'costs'} {at_least}{how}: {text}"
         instances = counted(self.n_common, "training instance")
+        if self.n_common < self.n_met:
+            return f"{text}, on the {instances} of {self.n_met} that both have finished"
         instances = "only training instance" if self.n_common == 1 else instances
         return f"{text}, on the {instances} that both have met"
 
     def _not_met(self, own: Estimate | None) -> str:
         default = self.default_estimate
+        if self.n_met:
+            instances = counted(self.n_met, "training instance")
+            if self.n_default_lost < self.n_met:
+                return f"leads; of the {instances} that both have met, both have finished none"
+            instances = "only training instance" if self.n_met == 1 else f"all {instances}"
+            return f"is better than the default, which failed on {instances} that both have met"
         if default is None or own is None:
             return "leads; it has not met the default on a common instance yet"
         costs = [bounded(known.mean, at_least=known.at_least) for known in (own, default)]
@@ -305,10 +318,14 @@ def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparis
     leaders = {lead.configuration for lead in leads}
     pairs = pairs_of(costs, default, incumbent, with_bounds=True)
     n_common = len(pairs)
+    own, others = ({**costs.bounds(n), **costs.costs(n)} for n in (incumbent, default))
+    met = own.keys() & others.keys()
     return Comparison(
         default=default,
         incumbent=incumbent,
         n_common=n_common,
+        n_met=len(met),
+        n_default_lost=sum(math.isinf(others[key]) and math.isfinite(own[key]) for key in met),
         default_mean=float(pairs.first.mean()) if n_common else None,
         incumbent_mean=float(pairs.second.mean()) if n_common else None,
         at_least=pairs.first_bounded > 0,

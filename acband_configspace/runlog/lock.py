@@ -18,6 +18,9 @@ from acband_configspace.errors import RunInUseError
 
 logger = logging.getLogger(__name__)
 
+#: How long to wait for another thread that opens or closes a run; it takes far less.
+GUARD_SECONDS = 5.0
+
 
 class RunLock:
     """A lock file that is this object's until it is released, or gone.
@@ -34,7 +37,10 @@ class RunLock:
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
         self._pid = os.getpid()
-        with self._guard:
+        # A collection of garbage within may close, or open, another run in this very thread.
+        if not self._guard.acquire(timeout=GUARD_SECONDS):
+            raise RunInUseError(str(path.parent))
+        try:
             if path.exists() and self._held.get(_file_id(os.stat(path))) == self._pid:
                 raise RunInUseError(str(path.parent))
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -46,6 +52,8 @@ class RunLock:
             self._file_id = _file_id(os.fstat(descriptor))
             self._descriptor = descriptor
             self._held[self._file_id] = self._pid
+        finally:
+            self._guard.release()
 
     def release(self) -> None:
         """Let others have it."""

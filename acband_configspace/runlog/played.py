@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from acband_configspace.core.engine import Engine, KnownBest, Limits, ReplayError
@@ -248,10 +248,10 @@ class _Player:
                 is_over = place < last or bool(self._engine.finished)
                 if self._memory:  # later passes begin before
                     is_over = place[0] in self._engine.champions
-                winner = self._winner(place, drafts.values()) if is_over else None
+                winner = self._winner(place) if is_over else None
                 yield _epoch(place, drafts, winner, is_over=is_over, memory=self._memory)
 
-    def _winner(self, place: EpochPlace, drafts: Iterable[_RoundInProgress]) -> int | None:
+    def _winner(self, place: EpochPlace) -> int | None:
         pass_number, epoch = place
         if self._memory:
             is_last = bool(self._engine.finished) and place == max(self._drafts)
@@ -259,12 +259,7 @@ class _Player:
         winners = self._engine.epoch_winners[pass_number - 1]
         if epoch <= len(winners):
             return winners[epoch - 1]
-        # A playoff: its winner enters the next pass, or is the incumbent.
-        entering = self._drafts.get((pass_number + 1, 1), {}).get(1)
-        if entering is None:
-            return self._leader
-        found = {racer for draft in drafts for racer in draft.members} & entering.members
-        return found.pop() if len(found) == 1 else None
+        return self._engine.champions.get(pass_number, self._leader)  # of a playoff
 
 
 class _Space:

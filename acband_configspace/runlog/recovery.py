@@ -24,6 +24,7 @@ from acband_configspace.runlog.records import (
     recorded_from,
     take_in,
 )
+from acband_configspace.runlog.verdict import VERDICT
 
 #: How a line begins that holds a race, a note or a told result: what else is damaged may be a plan,
 #: and without its plan nothing of a pass makes sense.
@@ -111,7 +112,7 @@ class _Salvage:
     def _take(self, position: int, line: Mapping[str, Any]) -> None:
         if "race" not in line:
             take_in(self.recorded, line)
-            if line.get("note") == "finished":
+            if line.get("note") in ("finished", VERDICT):  # of a run that had all its races
                 self._ends.append(position)
             return
         race = self._reader.read(line)

@@ -55,7 +55,8 @@ class Configurations:
         self._drawn: list[Configuration] = []
         self._numbers: dict[Hashable, int] = {}
         self._exhausted = False
-        self._most = math.prod(parameter.size for parameter in space.values())
+        sizes = [parameter.size for parameter in space.values()]
+        self._most = math.prod(sizes) if all(map(math.isfinite, sizes)) else math.inf
         self._sampled: deque[tuple[Configuration, Hashable]] = deque()
         self._proposals = proposals
         share = getattr(proposals, "uniform_share", UNIFORM_SHARE_OF_OTHERS)
@@ -86,13 +87,22 @@ class Configurations:
         return self._numbers.get(name_of_values(values)) == number
 
     def adopt(self, number: int, other: Configuration) -> bool:
-        """Let a number stand for another configuration, unless that has one already."""
+        """Let a drawn number stand for another configuration, unless that was given.
+
+        Where that has a number already, the two change places.
+        """
         name = name_of_values(other)
-        if name in self._numbers:
+        taken = self._numbers.get(name)
+        if taken is not None and min(taken, number) < self.n_given:
             return False
-        before, self._drawn[number] = self._drawn[number], other
-        other.origin = before.origin
-        del self._numbers[name_of_values(before)]
+        before = self._drawn[number]
+        if taken is not None:
+            other, self._drawn[taken] = self._drawn[taken], before
+            self._numbers[name_of_values(before)] = taken
+        else:
+            other.origin = before.origin
+            del self._numbers[name_of_values(before)]
+        self._drawn[number] = other
         self._numbers[name] = number
         return True
 

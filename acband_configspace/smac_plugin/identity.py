@@ -21,6 +21,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
+from operator import itemgetter
 from pathlib import Path, PurePath
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -53,9 +54,12 @@ _INSTALLED = tuple(
     )
 )
 _PACKAGES = {"site-packages", "dist-packages"}
-#: What changes a dictionary or a set.
-_CHANGES = {"STORE_SUBSCR", "DELETE_SUBSCR"}
-_CHANGING = {"add", "clear", "discard", "pop", "popitem", "remove", "setdefault", "update"}
+#: What changes data: operations, and names of methods.
+_CHANGES = {"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR"}
+_CHANGING = {
+    "add", "clear", "discard", "fit", "pop", "popitem", "remove", "set_params", "setdefault",
+    "update",
+}  # fmt: skip
 
 
 def identity_of(scenario: Scenario, **parts: Any) -> dict[str, Any]:
@@ -216,19 +220,19 @@ class _Describer:
     def _of_data(self, target: object) -> str:
         """Return the text of data by what it holds; of what is none that we know, its class."""
         kind = type(target).__qualname__
-        if hasattr(target, "__array__") or hasattr(target, "tocsr"):  # numpy, pandas, scipy
-            exactly = dask.config.set({"tokenize.ensure-deterministic": True})
-            with contextlib.suppress(Exception), exactly:  # what has no text that stays the same
+        exactly = dask.config.set({"tokenize.ensure-deterministic": True})
+        with contextlib.suppress(Exception), exactly:  # what has no text that stays the same
+            if hasattr(target, "__array__") or hasattr(target, "tocsr"):  # numpy, pandas, scipy
                 return f"{kind}:{tokenize(target)}"
         if isinstance(target, (set, frozenset)) and all(isinstance(one, _PLAIN) for one in target):
             return f"{kind}{sorted(map(repr, target))}"
         if isinstance(target, dict) and self._is_new(target):
-            return f"{kind}{sorted((self.of(key), self.of(item)) for key, item in target.items())}"
+            items = sorted(((self.of(k), v) for k, v in target.items()), key=itemgetter(0))
+            return f"{kind}{self.of(items)}"
         if is_dataclass(target):
             return self.of_object(target)
-        if hasattr(target, "get_params"):  # an estimator of scikit-learn, or like those
-            with contextlib.suppress(Exception):
-                return f"{kind}{self.of(sorted(target.get_params().items()))}"
+        with contextlib.suppress(Exception):  # an estimator of scikit-learn, or like those
+            return f"{kind}{self.of(sorted(target.get_params().items()))}"  # type: ignore[attr-defined]
         return kind
 
     def _of_function(self, function: FunctionType) -> str:
@@ -259,18 +263,21 @@ class _Describer:
         attributes = sorted(getattr(target, "__dict__", {}).items())
         bound = [part for item in attributes for part in item]
         kind = type(target)
-        return f"{self._of_class(kind)}{self.of(_kept(bound, *_methods(kind)))}"
+        methods = [method for method in _methods(kind) if method.__name__ != "__init__"]
+        return f"{self._of_class(kind)}{self.of(_kept(bound, *methods))}"
 
     def _reached(self, function: FunctionType) -> Iterator[str]:
         """Yield what a function names of its module, and of other modules of the user's."""
-        names = _names(function.__code__)
+        names, found = _names(function.__code__), {}
         for name in sorted(names & function.__globals__.keys()):
             value = function.__globals__[name]
             if not isinstance(value, ModuleType):
-                yield f"{name}={self.of(*_kept([value], function))}"
+                found[name] = value
             elif not _is_installed(value):
                 for attribute in sorted(names & vars(value).keys()):
-                    yield f"{name}.{attribute}={self.of(vars(value)[attribute])}"
+                    found[f"{name}.{attribute}"] = vars(value)[attribute]
+        for name, value in zip(found, _kept([*found.values()], function), strict=True):
+            yield f"{name}={self.of(value)}"
 
     def _is_new(self, thing: object) -> bool:
         """Return whether something is described for the first time: references may be circular."""
@@ -310,14 +317,15 @@ def _methods(kind: type) -> list[FunctionType]:
 
 
 def _kept(values: Sequence[object], *functions: FunctionType) -> list[object]:
-    """Return values, but no dictionaries and sets that functions may change: caches, say."""
+    """Return values, of data that functions may change the class only: of caches, say."""
     own = (function.__code__ for function in functions if not _is_installed(function))
-    change = any(map(_may_change, own))
-    return [type(v) if change and isinstance(v, (dict, set)) else v for v in values]
+    if not any(map(_may_change, own)):
+        return [*values]
+    return [v if isinstance(v, (*_PLAIN, list, tuple)) or callable(v) else type(v) for v in values]
 
 
 def _may_change(code: CodeType) -> bool:
-    """Return whether code, or a function within it, may change a dictionary or a set."""
+    """Return whether code, or a function within it, may change data."""
     within = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     changes = any(step.opname in _CHANGES for step in dis.get_instructions(code))
     return changes or not _CHANGING.isdisjoint(code.co_names) or any(map(_may_change, within))

@@ -309,9 +309,12 @@ class ACBandOptimizer(SMBO):
             self._save_as_own()
 
     def __del__(self) -> None:
-        """Save what is missing in SMAC's files: nobody else will."""
+        """Save what is missing in SMAC's files, unless another facade has gone on with the run."""
         with suppress(Exception):  # it may never have been whole, or the disk is full: so be it
-            self.save_at_exit()
+            directory = self._scenario.output_directory
+            others = [one for one in _at_exit if one._scenario.output_directory == directory]
+            if not others and self._intensifier.runhistory is self._runhistory:
+                self.save_at_exit()
 
     def _save_as_own(self) -> bool:
         """Write SMAC's files unless somebody else has; raise an error if the run is another's.

@@ -455,17 +455,17 @@ def exit_on_signals() -> Iterator[None]:
 
     for number in numbers:
         signal.signal(number, leave)
-    _handled.update(numbers)
+        _handlers[number] = leave
     try:
         yield
     finally:
-        _handled.difference_update(numbers)
         for number in numbers:
+            _handlers.pop(number, None)
             signal.signal(number, signal.SIG_DFL)
 
 
-#: What ``exit_on_signals`` handles at the moment.
-_handled: set[int] = set()
+#: How ``exit_on_signals`` handles signals at the moment.
+_handlers: dict[int, Callable[[int, FrameType | None], None]] = {}
 
 
 def _let_children_end() -> None:
@@ -473,9 +473,11 @@ def _let_children_end() -> None:
 
     A handler has to wait until C code returns: a solver, say, that the target wants to stop.
     """
-    for number in _handled:
+    for number, handler in _handlers.items():
         with suppress(ValueError):  # forked by a thread
-            signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) is handler:
+                signal.signal(number, signal.SIG_DFL)
+    _handlers.clear()
 
 
 os.register_at_fork(after_in_child=_let_children_end)

@@ -218,6 +218,8 @@ def test_settings_are_those_of_the_facade(table: RuntimeTable) -> None:
         ({"n_trials": 9, "preset": "best"}, ValueError, "preset must be one of 'default', 'paper'"),
         ({"n_trials": 9, "kk": 3}, TypeError, "'kk' is not an option of AC-Band"),
         ({"n_trials": 9, "k": 1}, ValueError, "k must be at least 2 but got 1"),
+        ({"cpu_limit": 9, "n_workers": 0}, ValueError, "n_workers must be at least 1 but got 0"),
+        ({"cpu_limit": 9, "par": 0}, ValueError, "par must be at least 1 and finite but got 0"),
         ({"n_trials": 9, "preset": "paper"}, ValueError, "n_trials must be at least"),
     ],
 )

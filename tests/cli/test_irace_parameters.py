@@ -308,3 +308,9 @@ def test_irace_itself_accepts_what_is_written(source: str, tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     assert "Check successful" in done.stdout
+
+
+@pytest.mark.parametrize("name", ['say "hi"', "a#b", "a|b"])
+def test_a_name_that_irace_cannot_read_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="contains a quote, '#', '|' or a line end"):
+        write_irace(ConfigurationSpace({name: (0.0, 1.0)}))

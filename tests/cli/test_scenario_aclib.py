@@ -170,6 +170,13 @@ def test_an_initial_incumbent_is_given(text: str, folder: Path) -> None:
     assert scenario.given == ({"a": "y", "b": 5},)
 
 
+@pytest.mark.parametrize("text", ["7", "7.0"])
+def test_an_initial_incumbent_names_what_cannot_change(text: str, folder: Path) -> None:
+    (folder / "params.pcs").write_text("a {x,y}[x]\nb [1,9][3]i\nc [7,7][7]i\n")
+    scenario = read(folder, SCENARIO + f"initial_incumbent = -a y -b 5 -c {text}\n")
+    assert scenario.given == ({"a": "y", "b": 5, "c": 7},)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [

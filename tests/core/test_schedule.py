@@ -163,6 +163,24 @@ def test_for_trials_takes_the_largest_budget(n_trials: int, k: int) -> None:
     assert larger.n_trials > n_trials
 
 
+@given(st.integers(100, 3000), st.integers(2, 9), st.integers(2, 12))
+def test_for_trials_takes_the_largest_budget_with_a_playoff_too(
+    n_trials: int, k: int, n_candidates: int
+) -> None:
+    """Its playoff takes fewer trials than the races that are set aside for it."""
+    options = {"k": k, "n_candidates": n_candidates, "n_epochs": 1, "playoff": 100}
+    schedule = Schedule.for_trials(n_trials, **options)
+    assert schedule.n_trials <= n_trials
+    for budget in range(schedule.budget + 1, schedule.budget + 60):
+        assert Schedule.plan(budget, **options).n_trials > n_trials
+
+
+def test_where_there_is_room_for_a_playoff_it_takes_place() -> None:
+    """8 · 107 trials, less 6 for each of the 26 races that two contestants run in place of 8."""
+    schedule = Schedule.for_trials(700, k=8, n_candidates=7, n_epochs=1, playoff=100)
+    assert (schedule.budget, schedule.set_aside, schedule.n_trials) == (107, 26, 700)
+
+
 @pytest.mark.parametrize("n_trials", [100, 500, 5000, 100_000])
 def test_for_trials_draws_as_many_as_get_sensible_races(n_trials: int) -> None:
     def fewest_races(schedule: Schedule) -> int:

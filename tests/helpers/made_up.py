@@ -48,6 +48,7 @@ def write_run(
     *,
     racing: bool = False,
     n_trials: int = 300,
+    timed: bool = False,
     seed: int = 3,
     instances: tuple[str, ...] | None = None,
     deterministic: bool = False,
@@ -64,7 +65,7 @@ def write_run(
         racing=racing,
         instances=Instances(instances, deterministic=deterministic, seed=seed),
         draw=lambda n, standing: n if n_in_space is None else min(n, n_in_space),
-        limits=Limits(n_trials),
+        limits=Limits(n_trials, timed),
         n_in_space=n_in_space,
         seed=seed,
     )

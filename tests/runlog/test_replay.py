@@ -437,3 +437,15 @@ def test_columns_have_names_of_their_own(tmp_path: Path) -> None:
     write_trials(Run.load(tmp_path), tmp_path / "trials.csv")
     [row] = csv.DictReader((tmp_path / "trials.csv").open())
     assert (row["cost"], row["config.cost"], row["config.seed"]) == ("7.0", "0.5", "4")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_playoff_has_a_winner_also_if_that_does_not_race_at_first_in_the_next_pass(
+    seed: int, tmp_path: Path
+) -> None:
+    settings = Settings(k=4, n_candidates=6, n_epochs=1, playoff=30)
+    write_run(tmp_path, settings, n_trials=6000, timed=True, seed=seed)
+    run = Run.load(tmp_path)
+    playoffs = [epoch for epoch in run.epochs if epoch.is_playoff]
+    assert len(playoffs) > 1
+    assert None not in {epoch.winner for epoch in playoffs}

@@ -314,8 +314,8 @@ def test_how_a_run_that_was_interrupted_goes_on_is_told_as_it_is(
     facade = ACBandFacade(scenario(tmp_path), target, overwrite=overwrite, logging_level=False)
     with pytest.raises(RunInterrupted) as caught:
         facade.optimize()
-    how = "without overwrite=True, the run continues" if overwrite else "the run continues"
-    assert f"{how} from there" in caught.value.summary
+    how = "again without overwrite=True to" if overwrite else "again to"
+    assert f"Start it {how} continue; its files are in" in caught.value.summary
     assert ("overwrite" in caught.value.summary) == overwrite
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from targets import PAPER, a_scenario, noisy, races_of
+from targets import PAPER, a_scenario, noisy, on_instance, races_of
 
 from acband_configspace import ACBandFacade
 from acband_configspace.cli.main import main
@@ -14,6 +14,8 @@ from acband_configspace.core.race import RaceId
 from acband_configspace.errors import JournalError, RunInUseError
 from acband_configspace.runlog.journal import JOURNAL, Journal, read_journal
 from acband_configspace.runlog.recovery import recover
+from acband_configspace.runlog.replay import Run
+from acband_configspace.runlog.report import html_report
 
 
 def a_facade(directory: Path, **options: Any) -> ACBandFacade:
@@ -163,3 +165,19 @@ def test_what_cannot_be_mended_is_left_alone(
     assert path.read_bytes() == content
     assert not list(directory.glob("*.damaged*"))
     assert main(["recover", str(tmp_path / "nowhere")]) == 2
+
+
+def test_a_verdict_on_races_that_are_gone_is_dropped(tmp_path: Path) -> None:
+    scenario = a_scenario(tmp_path, instances=["a", "b"])
+    facade = ACBandFacade(scenario, on_instance, test_instances=["c", "d"], logging_level=False)
+    facade.optimize()
+    assert facade.test_results is not None
+    verdict = facade.test_results.verdict.text
+    path = facade.scenario.output_directory / JOURNAL
+    assert verdict in html_report(Run.load(path.parent))
+    lines = path.read_bytes().splitlines(keepends=True)
+    damaged = next(n for n, line in enumerate(lines) if line.startswith(b'{"race"'))
+    lines[damaged] = lines[damaged][:-20] + b"\n"
+    path.write_bytes(b"".join(lines))
+    assert recover(path).n_races > 0
+    assert verdict not in html_report(Run.load(path.parent))

@@ -307,14 +307,21 @@ class Behind(AbstractRunner):
     def count_available_workers(self) -> int:
         return 8
 
-    def run(self, config: Configuration, **options: Any) -> Any:
+    def run(
+        self,
+        config: Configuration,
+        instance: str | None = None,
+        budget: float | None = None,
+        seed: int | None = None,
+        additional_info: dict[str, Any] | None = None,
+    ) -> Any:
         raise AssertionError("trials are submitted")
 
 
 def test_results_that_are_there_are_not_run_again(tmp_path: Path) -> None:
     scenario = a_scenario(tmp_path)
     runner = Behind(scenario)
-    facade = quiet(scenario, runner)
+    facade = ACBandFacade(scenario, runner, logging_level=False)
     facade.optimize()
     assert len(set(runner.calls)) == len(runner.calls) == 60
-    assert facade.runhistory.finished > 50  # SMAC does not look for those of the last race again
+    assert facade.runhistory.finished >= 40  # SMAC does not look for the last ones again

@@ -290,11 +290,12 @@ def test_a_runner_of_smacs_that_passes_on_no_instance_cannot_test_on_any(tmp_pat
     scenario = a_scenario(tmp_path)
     runner = TargetFunctionRunner(scenario, by_instance, required_arguments=["seed"])
     with pytest.raises(TypeError, match="the runner must pass on the argument 'instance'"):
-        quiet(scenario, runner, test_instances=["2", "4"])
-    facade = quiet(scenario, runner)
+        ACBandFacade(scenario, runner, test_instances=["2", "4"], logging_level=False)
+    facade = ACBandFacade(scenario, runner, logging_level=False)
     with pytest.raises(TypeError, match="the runner must pass on the argument 'instance'"):
         facade.validate(scenario.configspace.get_default_configuration(), instances=["2"])
     passing = TargetFunctionRunner(scenario, by_instance, required_arguments=["seed", "instance"])
-    facade = quiet(a_scenario(tmp_path / "2"), passing, test_instances=["2", "4"])
+    other = a_scenario(tmp_path / "2")
+    facade = ACBandFacade(other, passing, test_instances=["2", "4"], logging_level=False)
     facade.optimize()
     assert facade.test_results is not None

@@ -167,11 +167,23 @@ def _given(given: Assignments, space: ConfigurationSpace) -> tuple[Mapping[str, 
     return (given_configuration(space, dict(pairs), found.place),)
 
 
+def _is_same(text: str, value: object) -> bool:
+    """Return whether a text stands for a value, however a number is written."""
+    try:
+        return float(text) == float(str(value))
+    except ValueError:
+        return text == str(value)
+
+
 def given_configuration(
     space: ConfigurationSpace, texts: Mapping[str, str], place: Place
 ) -> Mapping[str, Any]:
     """Return a configuration from its values' texts, the space's defaults where none is given."""
-    from ConfigSpace.hyperparameters import IntegerHyperparameter, NumericalHyperparameter
+    from ConfigSpace.hyperparameters import (
+        Constant,
+        IntegerHyperparameter,
+        NumericalHyperparameter,
+    )
     from ConfigSpace.util import deactivate_inactive_hyperparameters
 
     values = {hp.name: hp.default_value for hp in space.values()}
@@ -185,6 +197,8 @@ def given_configuration(
         else:
             known = {str(v): v for v in getattr(parameter, "choices", ())}
             known |= {str(v): v for v in getattr(parameter, "sequence", ())}
+            if isinstance(parameter, Constant) and _is_same(text, parameter.value):
+                known = {text: parameter.value}
             values[name] = known.get(text, text)
     try:
         configuration: Configuration = deactivate_inactive_hyperparameters(values, space)

@@ -253,7 +253,7 @@ _R_VALUES = ("TRUE", "FALSE", "NULL", "Inf", "NaN", "NA", "T", "F")
 
 
 def _unwritable(parameter: Parameter) -> list[str]:
-    texts = [*map(value_text, parameter.values), parameter.switch or ""]
+    texts = [*map(value_text, parameter.values), _switch(parameter)]
     return [
         f"{parameter.name}: {text!r} contains a quote, '#', '|' or a line end"
         for text in texts
@@ -275,9 +275,12 @@ def _line(name: str, parameter: Parameter, condition: str | None) -> str:
     letter = f"{parameter.kind[0]},log" if parameter.log else parameter.kind[0]
     values = parameter.bounds if parameter.is_number else parameter.values
     domain = ", ".join(_r_value(parameter, value) for value in values)
-    switch = f"--{parameter.name}=" if parameter.switch is None else parameter.switch
     tail = "" if condition is None else f" | {condition}"
-    return f'{name} "{switch}" {letter} ({domain}){tail}'
+    return f'{name} "{_switch(parameter)}" {letter} ({domain}){tail}'
+
+
+def _switch(parameter: Parameter) -> str:
+    return f"--{parameter.name}=" if parameter.switch is None else parameter.switch
 
 
 def _r_value(parameter: Parameter, value: Any) -> str:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from acband_configspace.benchmark import RuntimeTable
+from acband_configspace.benchmark.simulation import racing_play
 from acband_configspace.benchmark.tables import open_table
+from acband_configspace.core.ends import End
 
 
 def test_gaps_to_the_best_of_all_and_of_those_tried() -> None:
@@ -83,3 +85,11 @@ def test_costs_are_configuration_instance_and_noise() -> None:
     assert configs.std() == pytest.approx(1.0, rel=0.15)
     assert instances.std() == pytest.approx(1.0, rel=0.15)
     assert (costs - configs - instances).std() == pytest.approx(2.0, rel=0.05)
+
+
+def test_what_was_stopped_at_the_cutoff_is_not_solved_in_any_precision() -> None:
+    """Single precision has no 0.9, but 0.89999998."""
+    play = racing_play(RuntimeTable(np.full((6, 4), 0.9, np.float32), 0.9), seed=0)
+    race = play.engine.ask()
+    assert race is not None
+    assert set(play.outcome(race).ends) == {End.CUTOFF}

@@ -261,7 +261,7 @@ def test_a_reader_that_returns_something_else_is_a_crash() -> None:
     with RaceTrack(target, slots=1) as track:
         racer = race(track, {}).racers[0]
     assert racer.status.value == "crashed"
-    assert "read_result must return a ScriptReport or None: 3" in racer.error
+    assert "read_result must return a ScriptReport or None but got 3" in racer.error
 
 
 def test_a_reader_that_exits_is_a_crash() -> None:
