@@ -301,7 +301,7 @@ class Comparison:
             instances = counted(self.n_met, "training instance")
             if self.n_default_lost < self.n_met:
                 return f"leads; of the {instances} that both have met, both have finished none"
-            instances = "only training instance" if self.n_met == 1 else f"all {instances}"
+            instances = "the only training instance" if self.n_met == 1 else f"all {instances}"
             return f"is better than the default, which failed on {instances} that both have met"
         if default is None or own is None:
             return "leads; it has not met the default on a common instance yet"

@@ -25,9 +25,11 @@ import numpy as np
 import numpy.typing as npt
 from ConfigSpace import Configuration, ConfigurationSpace
 from ConfigSpace.hyperparameters import (
+    BetaIntegerHyperparameter,
     CategoricalHyperparameter,
     Hyperparameter,
     IntegerHyperparameter,
+    NormalIntegerHyperparameter,
     NumericalHyperparameter,
     OrdinalHyperparameter,
     UniformFloatHyperparameter,
@@ -354,23 +356,19 @@ def _drawn_anew(
     parameter: Hyperparameter[Any, Any], n: int, random: np.random.RandomState
 ) -> Floats:
     """Return n values of a parameter; of two numbers either one, however rare a prior makes it."""
-    is_one_of_two = isinstance(parameter, IntegerHyperparameter) and parameter.size <= 2
-    if is_one_of_two and _has_prior(parameter):
+    with_prior = (NormalIntegerHyperparameter, BetaIntegerHyperparameter)
+    if isinstance(parameter, with_prior) and parameter.size <= 2:
         both = parameter.to_vector(np.array([parameter.lower, parameter.upper]))
         return np.asarray(both[random.randint(2, size=n)])
     return parameter.sample_vector(n, seed=random)
 
 
-def _has_prior(parameter: Hyperparameter[Any, Any]) -> bool:
-    """Return whether a number is not uniform."""
-    return isinstance(parameter, NumericalHyperparameter) and not isinstance(
-        parameter, (UniformFloatHyperparameter, UniformIntegerHyperparameter)
-    )
-
-
 def _width(parameter: Hyperparameter[Any, Any]) -> float:
     """Return how wide a number's prior is, compared with a uniform one: steps are as wide."""
-    if not _has_prior(parameter) or parameter.size <= 1:
+    has_prior = isinstance(parameter, NumericalHyperparameter) and not isinstance(
+        parameter, (UniformFloatHyperparameter, UniformIntegerHyperparameter)
+    )
+    if not has_prior or parameter.size <= 1:
         return 1.0
     drawn = parameter.sample_vector(1000, seed=np.random.RandomState(0))
     return min(1.0, float(np.std(drawn)) * math.sqrt(12.0))

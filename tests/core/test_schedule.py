@@ -168,7 +168,12 @@ def test_for_trials_takes_the_largest_budget_with_a_playoff_too(
     n_trials: int, k: int, n_candidates: int
 ) -> None:
     """Its playoff takes fewer trials than the races that are set aside for it."""
-    options = {"k": k, "n_candidates": n_candidates, "n_epochs": 1, "playoff": 100}
+    options: dict[str, Any] = {
+        "k": k,
+        "n_candidates": n_candidates,
+        "n_epochs": 1,
+        "playoff": 100,
+    }
     schedule = Schedule.for_trials(n_trials, **options)
     assert schedule.n_trials <= n_trials
     for budget in range(schedule.budget + 1, schedule.budget + 60):

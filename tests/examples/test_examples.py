@@ -475,6 +475,27 @@ def test_an_interval_of_a_ratio_contains_it(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.isnan(low)
 
 
+def test_the_interval_of_runs_has_what_mann_and_whitney_do_not_reject(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    pytest.importorskip("highspy")
+    import compare_tables
+    import numpy as np
+    from scipy import stats
+
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        a, b = (rng.lognormal(rng.normal(), 1.0, (rng.integers(4, 14), 1)) for _ in range(2))
+        ratio, low, high = compare_tables.ratio_of_runs(a, b)
+        assert low <= ratio <= high
+        for times in (low * 0.999, low * 1.001, high * 0.999, high * 1.001):
+            p = stats.mannwhitneyu(a[:, 0], times * b[:, 0], method="exact").pvalue
+            assert (p > 0.05) == (low < times < high)
+    few = compare_tables.ratio_of_runs(a[:3], b[:3])
+    assert np.isnan(few[1:]).all()  # one order in ten is no evidence
+
+
 def test_intervals_cover_the_truth_with_few_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     pytest.importorskip("highspy")

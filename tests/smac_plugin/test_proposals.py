@@ -43,7 +43,7 @@ from targets import only, quiet
 from acband_configspace import ACBandFacade, ACBandIntensifier
 from acband_configspace.core.engine import KnownBest
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.proposals import Learned
+from acband_configspace.smac_plugin.proposals import Learned, _looked_at
 
 
 @st.composite
@@ -279,22 +279,8 @@ def test_what_only_others_propose_is_asked_for_on_and_on() -> None:
 
 def test_the_best_are_remembered_where_one_cost_tells_all() -> None:
     """Also in a run of more results than the model looks at."""
-    space = a_space()
-    configurations = Configurations(
-        space, [space.get_default_configuration()], seed=0, proposals=Learned(space, seed=0)
-    )
-    n = configurations.draw(40)
-    for number in range(2, 10):
-        costs = {i: bowl(configurations[i]) for i in range(n)}
-        best = min(costs, key=costs.__getitem__)
-        known = partial(KnownBest, number, (best,), costs, one_instance=True)
-        n = configurations.draw(n + 100, known)
-    chosen = [c for c in map(configurations.__getitem__, range(n - 100, n)) if is_chosen(c)]
-    assert np.median([bowl(c) for c in chosen]) < 0.001
-
-
-def is_chosen(config: Configuration) -> bool:
-    return "uniform" not in str(config.origin)
+    behind = {number: float(abs(number - 7)) for number in range(1000)}
+    assert set(range(20)) <= {*_looked_at(KnownBest(1, (7,), behind, one_instance=True), 1000)}
 
 
 def test_steps_are_as_wide_as_the_prior_of_a_number() -> None:
