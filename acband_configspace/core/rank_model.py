@@ -1,4 +1,9 @@
-"""A Gaussian process that learns an order, not values: neither outliers nor scales matter to it."""
+"""A Gaussian process that learns an order, not values: neither outliers nor scales matter to it.
+
+By hand, and not with scikit-learn: that has no priors for lengths and noise, cannot take in one
+more point without a new fit, and takes four to five times as long to fit a hundred points of ten
+numbers; and the core needs nothing but numpy.
+"""
 
 from __future__ import annotations
 
