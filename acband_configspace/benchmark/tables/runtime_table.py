@@ -64,9 +64,9 @@ class RuntimeTable:
             if names and len(names) != count:
                 raise ValueError(f"{what} must be given for all {count} but got {len(names)}")
         if np.issubdtype(runtimes.dtype, np.floating):
-            # As exact as the runtimes are, so that one that was stopped there is not below it.
+            # Single precision may hold a little less: a run that was stopped there is not below it.
             held = float(runtimes.dtype.type(cutoff))
-            cutoff = held if 0 < held < np.inf else cutoff
+            cutoff = held if 0 < held < cutoff else cutoff
         object.__setattr__(self, "runtimes", runtimes)
         object.__setattr__(self, "cutoff", cutoff)
 
