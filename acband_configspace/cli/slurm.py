@@ -20,7 +20,7 @@ from dask_jobqueue.slurm import SLURMCluster, SLURMJob
 from distributed.core import Status
 
 from acband_configspace.errors import NoWorkersError
-from acband_configspace.smac_plugin.runners import exit_on_signals
+from acband_configspace.running.signals import exit_on_signals
 
 logger = logging.getLogger(__name__)
 

@@ -33,6 +33,7 @@ from acband_configspace.core.settings import Settings
 from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import RunInterrupted
 from acband_configspace.running import Clock, ScriptReport
+from acband_configspace.running.signals import exit_on_signals, interrupt_on_ctrl_c
 from acband_configspace.smac_plugin.configurations import Configurations, from_json
 from acband_configspace.smac_plugin.identity import identity_of, name_of
 from acband_configspace.smac_plugin.intensifier import NOT_GIVEN, OPTIONS, ACBandIntensifier
@@ -59,8 +60,6 @@ from acband_configspace.smac_plugin.runners import (
     RaceRunner,
     TargetFunction,
     check_arguments,
-    exit_on_signals,
-    interrupt_on_ctrl_c,
     make_runner,
 )
 from acband_configspace.smac_plugin.scenario import (

@@ -30,6 +30,7 @@ from acband_configspace.core.statistics import Statistic
 from acband_configspace.errors import RunDiffersError
 from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import RaceRecord, Recorded
+from acband_configspace.running.signals import interrupts_held
 from acband_configspace.smac_plugin.configurations import Configurations
 from acband_configspace.smac_plugin.identity import describe_object
 from acband_configspace.smac_plugin.incumbent import LeaderIntensifier
@@ -40,7 +41,6 @@ from acband_configspace.smac_plugin.pending import (
     RaceCallback,
 )
 from acband_configspace.smac_plugin.proposals import FromSelector, Learned, Proposals
-from acband_configspace.smac_plugin.runners import interrupts_held
 from acband_configspace.smac_plugin.scenario import (
     is_timed,
     refuse_unsupported,

@@ -58,7 +58,7 @@ from acband_configspace.errors import (
 from acband_configspace.runlog.journal import read_journal
 from acband_configspace.runlog.played import playable
 from acband_configspace.runlog.replay import Run
-from acband_configspace.smac_plugin.runners import interrupts_held
+from acband_configspace.running.signals import interrupts_held
 
 
 def start(
