@@ -26,6 +26,7 @@ def test_a_result_enters_few_modules(mode: str, most: int, tmp_path: Path) -> No
     """Whoever adds to its way should know: a newcomer has to follow it.
 
     What the engine makes of it is left out: that depends on whether a round, or a pass, is over.
+    So is what lets interrupts wait meanwhile, which sees no result.
     """
     path = os.pathsep.join([str(HELPERS / "tracing"), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": path, "TRACE": str(tmp_path)}
@@ -33,5 +34,6 @@ def test_a_result_enters_few_modules(mode: str, most: int, tmp_path: Path) -> No
     subprocess.run(program, env=environment, check=True, timeout=120)
     entered = modules_entered(tmp_path)
     assert {"core.engine", "runlog.journal", "smac_plugin.runhistory"} <= entered
-    outside = sorted(module for module in entered if not module.startswith("core."))
+    entered -= {module for module in entered if module.startswith("core.")} | {"running.signals"}
+    outside = sorted(entered)
     assert len(outside) <= most, " ".join(outside)
