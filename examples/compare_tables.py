@@ -125,7 +125,8 @@ def ratio_of_runs(a: Floats, b: Floats) -> tuple[float, float, float]:
     Mann and Whitney's exact test does not reject: it holds also where a few runs make up a mean.
     But it is for these test instances, which are not taken to be drawn at random.
     """
-    ratios = np.sort(np.divide.outer(a.mean(axis=1), b.mean(axis=1)).ravel())
+    with np.errstate(divide="ignore", invalid="ignore"):  # costs may be 0
+        ratios = np.sort(np.divide.outer(a.mean(axis=1), b.mean(axis=1)).ravel())
     counts = _mann_whitney(len(a), len(b))
     n_left = int((counts.cumsum() <= 0.025 * counts.sum()).sum())
     if n_left == 0:  # too few to reject anything
@@ -197,10 +198,10 @@ def _ratios(methods: Sequence[MethodResult]) -> Iterator[str]:
             "few runs make up the mean, or where a few test instances make up the ratio.",
         ),
         (
-            "a run's cost ÷ a run's of",
+            "cost of a run ÷ that of one of",
             ratio_of_runs,
             "Medians over all pairs of runs, with 95 % intervals by Mann and Whitney's exact test, "
-            "on these test instances.",
+            "on these test instances; none where there are too few runs.",
         ),
     ):
         yield ""

@@ -291,16 +291,17 @@ class Comparison:
             text = f"{'is' if racing else 'costs'} {at_least}{how}: {text}"
         instances = counted(self.n_common, "training instance")
         if self.n_common < self.n_met:
-            return f"{text}, on the {instances} of {self.n_met} that both have finished"
+            where = f"{self.n_common} of {self.n_met} common training instances"
+            return f"{text}, on the {where} where neither failed"
         instances = "only training instance" if self.n_common == 1 else instances
         return f"{text}, on the {instances} that both have met"
 
     def _not_met(self, own: Estimate | None) -> str:
         default = self.default_estimate
         if self.n_met:
-            instances = counted(self.n_met, "training instance")
             if self.n_default_lost < self.n_met:
-                return f"leads; of the {instances} that both have met, both have finished none"
+                return "leads; there is no training instance that both have finished"
+            instances = counted(self.n_met, "training instance")
             instances = "the only training instance" if self.n_met == 1 else f"all {instances}"
             return f"is better than the default, which failed on {instances} that both have met"
         if default is None or own is None:
@@ -325,7 +326,10 @@ def comparison_of(costs: Costs, leads: Sequence[Lead], default: int) -> Comparis
         incumbent=incumbent,
         n_common=n_common,
         n_met=len(met),
-        n_default_lost=sum(math.isinf(others[key]) and math.isfinite(own[key]) for key in met),
+        n_default_lost=sum(
+            math.isinf(others[key]) and math.isfinite(costs.costs(incumbent).get(key, math.inf))
+            for key in met
+        ),
         default_mean=float(pairs.first.mean()) if n_common else None,
         incumbent_mean=float(pairs.second.mean()) if n_common else None,
         at_least=pairs.first_bounded > 0,

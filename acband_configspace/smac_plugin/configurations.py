@@ -93,7 +93,7 @@ class Configurations:
         """
         name = name_of_values(other)
         taken = self._numbers.get(name)
-        if taken is not None and min(taken, number) < self.n_given:
+        if min(number, number if taken is None else taken) < self.n_given:
             return False
         before = self._drawn[number]
         if taken is not None:

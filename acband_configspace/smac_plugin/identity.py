@@ -4,7 +4,9 @@ Targets are told apart by what decides their results, in words that the next pro
 No memory addresses: partials, lambdas, bound methods and callable objects keep their description
 from start to start. It has their code, the values and data they are bound to, what they name of
 their module (functions, classes, values, data), and of a command the content of its files. Code of
-installed packages and what a function itself assigns to, or may change, are left out.
+installed packages and what a function itself assigns to are left out; of dictionaries, sets and
+objects that a function may change, such as caches, the class counts. Data that is another in each
+process (a time, a random number) makes another run each time.
 """
 
 from __future__ import annotations
@@ -14,19 +16,22 @@ import dis
 import functools
 import hashlib
 import json
+import os
 import shutil
 import site
+import sys
 import sysconfig
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from operator import itemgetter
 from pathlib import Path, PurePath
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import dask.config
+import numpy as np
 from dask.base import tokenize
 from smac.scenario import Scenario
 from smac.utils.numpyencoder import NumpyEncoder
@@ -60,6 +65,8 @@ _CHANGING = {
     "add", "clear", "discard", "fit", "pop", "popitem", "remove", "set_params", "setdefault",
     "update",
 }  # fmt: skip
+#: Of data that is nested more deeply only the class counts.
+_MOST_NESTED = 30
 
 
 def identity_of(scenario: Scenario, **parts: Any) -> dict[str, Any]:
@@ -189,6 +196,7 @@ class _Describer:
     def __init__(self) -> None:
         self._seen: dict[int, tuple[int, object]] = {}
         self._waiting: deque[FunctionType] = deque()
+        self._depth = 0
 
     def with_code(self, text: str) -> str:
         """Return a text with the code of all functions that it names, and that these name.
@@ -202,6 +210,15 @@ class _Describer:
 
     def of(self, target: object) -> str:
         """Return the text of a target, or of something that it is bound to."""
+        if self._depth == _MOST_NESTED:
+            return type(target).__qualname__
+        self._depth += 1
+        try:
+            return self._of(target)
+        finally:
+            self._depth -= 1
+
+    def _of(self, target: object) -> str:
         if isinstance(target, _PLAIN):
             return repr(target)
         if isinstance(target, (list, tuple)):
@@ -219,21 +236,27 @@ class _Describer:
 
     def _of_data(self, target: object) -> str:
         """Return the text of data by what it holds; of what is none that we know, its class."""
-        kind = type(target).__qualname__
-        exactly = dask.config.set({"tokenize.ensure-deterministic": True})
-        with contextlib.suppress(Exception), exactly:  # what has no text that stays the same
-            if hasattr(target, "__array__") or hasattr(target, "tocsr"):  # numpy, pandas, scipy
-                return f"{kind}:{tokenize(target)}"
+        kind = type(target)
+        if isinstance(target, np.ndarray) and target.dtype == object:
+            return f"{kind.__qualname__}{target.shape}{self.of(list(target.flat))}"
+        if _is_array(target):
+            exactly = dask.config.set({"tokenize.ensure-deterministic": True})
+            with contextlib.suppress(Exception), exactly:  # what has no text that stays the same
+                return f"{kind.__qualname__}:{tokenize(target)}"
         if isinstance(target, (set, frozenset)) and all(isinstance(one, _PLAIN) for one in target):
-            return f"{kind}{sorted(map(repr, target))}"
+            return f"{kind.__qualname__}{sorted(map(repr, target))}"
         if isinstance(target, dict) and self._is_new(target):
-            items = sorted(((self.of(k), v) for k, v in target.items()), key=itemgetter(0))
-            return f"{kind}{self.of(items)}"
-        if is_dataclass(target):
-            return self.of_object(target)
+            # The environment of the process is another in the next batch job.
+            own = [(k, v) for k, v in target.items() if not _is_of_environment(k, v)]
+            items = sorted(((self.of(k), v) for k, v in own), key=itemgetter(0))
+            return f"{kind.__qualname__}{self.of(items)}"
+        if is_dataclass(target) and _is_users(kind) and self._is_new(target):
+            held = [(field.name, getattr(target, field.name, None)) for field in fields(target)]
+            return f"{self._of_class(kind)}{self.of(held)}"
         with contextlib.suppress(Exception):  # an estimator of scikit-learn, or like those
-            return f"{kind}{self.of(sorted(target.get_params().items()))}"  # type: ignore[attr-defined]
-        return kind
+            held = sorted(target.get_params().items())  # type: ignore[attr-defined]
+            return f"{kind.__qualname__}{self.of(held)}"
+        return kind.__qualname__
 
     def _of_function(self, function: FunctionType) -> str:
         if _is_installed(function):
@@ -300,6 +323,23 @@ def _is_installed(thing: object) -> bool:
     return str(path).startswith(_INSTALLED) or not _PACKAGES.isdisjoint(path.parts)
 
 
+def _is_users(kind: type) -> bool:
+    """Return whether a class is of the user's own module."""
+    module = sys.modules.get(kind.__module__)
+    return kind.__module__ == "__main__" or (module is not None and not _is_installed(module))
+
+
+def _is_array(thing: object) -> bool:
+    """Return whether something is an array of numpy, or of pandas or scipy."""
+    with contextlib.suppress(Exception):  # some answer to every name, or raise an error at it
+        return callable(getattr(type(thing), "__array__", None)) or hasattr(type(thing), "tocsr")
+    return False
+
+
+def _is_of_environment(key: object, value: object) -> bool:
+    return isinstance(key, str) and value is not None and os.environ.get(key) == value
+
+
 def _names(code: CodeType) -> set[str]:
     """Return the names that code, and functions within it, may look up but does not assign to."""
     assigned = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_GLOBAL"}
@@ -317,11 +357,18 @@ def _methods(kind: type) -> list[FunctionType]:
 
 
 def _kept(values: Sequence[object], *functions: FunctionType) -> list[object]:
-    """Return values, of data that functions may change the class only: of caches, say."""
+    """Return values; of those that functions may change, caches for one, the class only.
+
+    But of arrays and lists what they hold: that is what most targets are about.
+    """
     own = (function.__code__ for function in functions if not _is_installed(function))
     if not any(map(_may_change, own)):
         return [*values]
-    return [v if isinstance(v, (*_PLAIN, list, tuple)) or callable(v) else type(v) for v in values]
+    kept = (*_PLAIN, list, tuple)
+    return [
+        value if isinstance(value, kept) or callable(value) or _is_array(value) else type(value)
+        for value in values
+    ]
 
 
 def _may_change(code: CodeType) -> bool:

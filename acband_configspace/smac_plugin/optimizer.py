@@ -312,8 +312,9 @@ class ACBandOptimizer(SMBO):
         """Save what is missing in SMAC's files, unless another facade has gone on with the run."""
         with suppress(Exception):  # it may never have been whole, or the disk is full: so be it
             directory = self._scenario.output_directory
-            others = [one for one in _at_exit if one._scenario.output_directory == directory]
-            if not others and self._intensifier.runhistory is self._runhistory:
+            others = [one for one in _at_exit if one is not self]
+            is_last = all(one._scenario.output_directory != directory for one in others)
+            if is_last and self._intensifier.runhistory is self._runhistory:
                 self.save_at_exit()
 
     def _save_as_own(self) -> bool:

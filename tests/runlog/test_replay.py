@@ -242,7 +242,7 @@ def test_instances_on_which_the_default_failed_are_met_too() -> None:
     )
     races.append(race_of(9, {0: End.FINISHED, 1: End.FINISHED}, 3.0))
     text = comparison_of(Costs(races), leads, 0).in_words(None, racing=False)
-    assert text.endswith("on the 1 training instance of 10 that both have finished")
+    assert text.endswith("on the 1 of 10 common training instances where neither failed")
 
 
 def test_where_the_default_takes_no_part_there_is_no_comparison(tmp_path: Path) -> None:

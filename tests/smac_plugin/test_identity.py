@@ -308,3 +308,66 @@ def test_a_changed_helper_starts_a_run_of_its_own(tmp_path: Path) -> None:
         facade.optimize()
         runs.append(facade.scenario.output_directory)
     assert runs[0] != runs[1]
+
+
+def test_data_of_a_target_that_fits_a_model_tells_it_apart() -> None:
+    def fitting(data: np.ndarray) -> Any:
+        def target(config: Mapping[str, Any], seed: int) -> Any:
+            weights = np.zeros(3)
+            weights[0] = config["x"]
+            return SVC().fit(data, weights).score(data, weights)
+
+        return target
+
+    assert describe(fitting(np.ones(3))) == describe(fitting(np.ones(3)))
+    assert describe(fitting(np.ones(3))) != describe(fitting(np.zeros(3)))
+
+
+def test_the_limits_of_a_scenario_that_a_target_names_do_not_matter(tmp_path: Path) -> None:
+    def naming(n_trials: int) -> Any:
+        scenario = a_scenario(tmp_path, n_trials=n_trials)
+        return lambda config, seed: scenario.seed
+
+    assert describe(naming(10)) == describe(naming(20))
+
+
+def test_the_environment_does_not_matter_but_what_is_added_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = []
+    for job, threads in (("7", "1"), ("8", "1"), ("8", "2")):
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+        own = {**os.environ, "OWN_THREADS": threads}
+        texts.append(describe(functools.partial(noisy, environment=own)))  # type: ignore[call-arg]
+    assert texts[0] == texts[1] != texts[2]
+
+
+@dataclass
+class Node:
+    neighbours: list[Any]
+
+
+def test_data_may_be_deeply_nested() -> None:
+    last = first = Node([])
+    for _ in range(5000):
+        last.neighbours.append(Node([]))
+        last = last.neighbours[0]
+    assert describe(functools.partial(noisy, nodes=first))  # type: ignore[call-arg]
+
+
+def test_what_an_object_array_holds_has_the_same_text_in_each_process() -> None:
+    program = (
+        "import functools, numpy as np\n"
+        "from acband_configspace.smac_plugin.identity import describe\n"
+        "print(describe(functools.partial(print, np.array([{'a', 'b', 'c'}, None]))))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(texts) == 1
