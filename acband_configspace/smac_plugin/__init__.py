@@ -7,7 +7,7 @@
 ``configurations``  the points of the space behind the core's numbers; ``proposals`` of new ones
 ``runners``         run the target; ``trial_values`` say in SMAC's words what came of it
 ``optimizer``       SMAC's loop, with a journal; ``runhistory`` its memory of trials
-``identity``        what makes two runs, and two targets, the same
+``identity``        what makes two runs the same; ``description`` two targets
 ``warm_start``      results that are known before a run; ``validation`` runs apart from it
 ``progress``        what a terminal or a notebook shows; ``logs`` what is said
 ==================  =========================================================================

@@ -32,7 +32,7 @@ from acband_configspace.runlog.estimates import estimated
 from acband_configspace.runlog.records import RaceRecord, Recorded
 from acband_configspace.running.signals import interrupts_held
 from acband_configspace.smac_plugin.configurations import Configurations
-from acband_configspace.smac_plugin.identity import describe_object
+from acband_configspace.smac_plugin.description import describe_object
 from acband_configspace.smac_plugin.incumbent import LeaderIntensifier
 from acband_configspace.smac_plugin.pending import (
     CrashWatch,
