@@ -249,7 +249,7 @@ def _is_array(thing: object) -> bool:
 
 
 def _is_of_environment(key: object, value: object) -> bool:
-    return isinstance(key, str) and value is not None and os.environ.get(key) == value
+    return isinstance(key, str) and isinstance(value, str) and os.environ.get(key) == value
 
 
 def _names(code: CodeType) -> set[str]:

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.svm import SVC
+from sklearn.utils import Bunch
 from targets import Counted, a_scenario, exact, noisy
 
 from acband_configspace import ACBandFacade, ACBandIntensifier
@@ -69,6 +70,7 @@ MAKERS: list[Callable[[Any], Any]] = [
     lambda value: functools.partial(noisy, data=np.full(3, value)),  # type: ignore[call-arg]
     lambda value: functools.partial(noisy, data=np.array([value, "x"], dtype=object)),  # type: ignore[call-arg]
     lambda value: functools.partial(noisy, data={"a": value, "b": 0}),  # type: ignore[call-arg]
+    lambda value: functools.partial(noisy, data=Bunch(data=np.full(3, value), target=np.ones(3))),  # type: ignore[call-arg]
     lambda value: functools.partial(noisy, data=[{1.0, 3.0 * value}]),  # type: ignore[call-arg]
     lambda value: functools.partial(noisy, data=Settings(value)),  # type: ignore[call-arg]
     lambda value: functools.partial(noisy, data=SVC(C=value)),  # type: ignore[call-arg]
